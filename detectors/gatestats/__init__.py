@@ -1,0 +1,1 @@
+"""Anytime-valid statistics for gates: pure functions over counts, usable without Kubernetes."""
