@@ -1,0 +1,1 @@
+"""How Davylamp's resources are spelled in Kubernetes, one package per version."""

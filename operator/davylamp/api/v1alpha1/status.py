@@ -1,0 +1,319 @@
+"""What Davylamp has seen and decided: all it needs to go on after a restart, bounded in size."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from davylamp.api.v1alpha1.rules import ATOMIC_LIST, Rule, keyed_by, validations
+from davylamp.api.v1alpha1.strict import Observed
+
+MAX_SIGNALS = 64
+MAX_STREAMS = 64
+MAX_STREAM_VALUES = 256
+MAX_QUARANTINE = 16
+MAX_OUTBOX = 16
+MAX_TOLD = 64
+MAX_HISTORY = 10
+MAX_MESSAGE = 1024
+
+Id = Annotated[str, Field(max_length=128)]
+Word = Annotated[str, Field(max_length=64)]
+Sentence = Annotated[str, Field(max_length=MAX_MESSAGE)]
+Count = Annotated[int, Field(ge=0)]
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
+class Phase(StrEnum):
+    """Where a rollout stands."""
+
+    PENDING = "Pending"
+    PROGRESSING = "Progressing"
+    PAUSED = "Paused"
+    HELD = "Held"
+    PROMOTING = "Promoting"
+    PROMOTED = "Promoted"
+    ROLLING_BACK = "RollingBack"
+    ROLLED_BACK = "RolledBack"
+
+
+class GateVerdict(StrEnum):
+    """What a gate says, the worst first."""
+
+    REGRESSED = "Regressed"
+    SOURCE_DOWN = "SourceDown"
+    NO_DATA = "NoData"
+    INCONCLUSIVE = "Inconclusive"
+    NON_INFERIOR = "NonInferior"
+
+
+class DecisionVerdict(StrEnum):
+    """What was decided for an attempt."""
+
+    CONTINUE = "Continue"
+    ROLLBACK = "Rollback"
+    PROMOTE = "Promote"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    PROMOTED = "Promoted"
+    ROLLED_BACK = "RolledBack"
+    SUPERSEDED = "Superseded"
+
+
+class ConditionStatus(StrEnum):
+    """Whether a condition holds."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Condition(Observed):
+    """One aspect of the state, for tools."""
+
+    type: Annotated[str, Field(max_length=63)] = Field(description="Which aspect.")
+    status: ConditionStatus = Field(description="Whether it holds.")
+    reason: Word = Field(min_length=1, description="One word for the situation, for machines.")
+    message: Sentence = Field("", description="One sentence with the numbers, for people.")
+    observed_generation: Count = Field(description="Generation of the spec that this condition is about.")
+    last_transition_time: datetime = Field(description="When the status of this condition last changed.")
+
+
+class Attempt(Observed):
+    """One try to move traffic to one candidate by one spec."""
+
+    id: Id = Field(description="Identifies the attempt, on the route too.")
+    number: int = Field(ge=1, description="Counts the attempts of this object.")
+    candidate_digest: Id = Field(description="What the candidate is recognised by.")
+    spec_hash: Id = Field(description="Hash of the settings that the attempt runs by.")
+    started_at: datetime = Field(description="When the attempt began.")
+
+
+class StepStatus(Observed):
+    """The rung of the ladder."""
+
+    index: Count = Field(description="Index of the step in the ladder, from 0.")
+    summary: Word = Field(description='The step as people count, such as "2/4".')
+    entered_at: datetime = Field(description="When the step was entered.")
+    accepted_at: datetime | None = Field(
+        None, description="When the gateway had accepted the step's weight; evidence counts from here."
+    )
+
+
+class WeightStatus(Observed):
+    """The candidate's share of traffic, in whole percent, as three parties see it."""
+
+    requested: Percent = Field(description="What Davylamp decided.")
+    programmed: Percent | None = Field(None, description="What the route says and the gateway has accepted.")
+    observed: float | None = Field(
+        None, ge=0, le=100, description="Share of the requests since the last look, in percent."
+    )
+
+
+class Decision(Observed):
+    """What was decided for an attempt. A Rollback is final: the API server refuses to take it back."""
+
+    id: Id = Field(description="Id of the attempt that this is about.")
+    verdict: DecisionVerdict = Field(description="What was decided.")
+    reason: Word = Field(description="One word for the situation.")
+    at: datetime = Field(description="When it was decided.")
+
+
+class Side(Observed):
+    """What one variant has shown."""
+
+    n: float = Field(ge=0, description="Number of requests, or of all that could have been an event.")
+    events: float | None = Field(None, ge=0, description="Number of events among them.")
+    value: float | None = Field(None, description="Share of events, or latency in seconds.")
+
+
+class Interval(Observed):
+    """Limits that hold at all times together."""
+
+    low: float | None = Field(None, description="Lower limit; none if unbounded.")
+    high: float | None = Field(None, description="Upper limit; none if unbounded.")
+
+
+class Signal(Observed):
+    """What one gate sees."""
+
+    name: Annotated[str, Field(max_length=63)] = Field(description="Name of the gate.")
+    verdict: GateVerdict = Field(description="What the gate says.")
+    baseline: Side | None = Field(None, description="What the baseline has shown.")
+    candidate: Side | None = Field(None, description="What the candidate has shown.")
+    difference: float | None = Field(None, description="Candidate less baseline, in the unit of the value.")
+    interval: Interval | None = Field(None, description="Limits of the difference.")
+    evidence: float | None = Field(None, description="Evidence of a regression: log10 of the e-value.")
+    threshold: float | None = Field(None, description="Evidence at which traffic is taken back, log10.")
+    non_inferiority: float | None = Field(
+        None, description="Evidence that the candidate is no worse: log10 of the e-value."
+    )
+    non_inferiority_threshold: float | None = Field(None, description="Evidence that promotion asks for, log10.")
+    required: bool | None = Field(None, description="Whether promotion waits for this gate.")
+    samples: Count | None = Field(None, description="Number of requests of both variants that were counted.")
+    message: Sentence | None = Field(None, description="The gate's verdict in one sentence.")
+    last_sample_at: datetime | None = Field(None, description="Time of the newest sample.")
+
+
+#: A double in Python's shortest form. A string, since JSON has no infinity, and evidence is kept bit for bit.
+ExactFloat = Annotated[
+    str,
+    Field(max_length=25, pattern=r"^-?([0-9]{1,20}(\.[0-9]{1,20})?(e[+-][0-9]{1,3})?|inf)$"),
+]
+
+
+class Stream(Observed):
+    """State of one stream of evidence."""
+
+    name: Annotated[str, Field(max_length=128)] = Field(description="Name of the stream.")
+    values: tuple[ExactFloat, ...] = Field(
+        (),
+        max_length=MAX_STREAM_VALUES,
+        description="Its state, as the design lays it out.",
+        json_schema_extra=ATOMIC_LIST,
+    )
+
+
+class Checkpoint(Observed):
+    """Evidence so far. It can be made again from the raw samples, and counts for nothing if the design has changed."""
+
+    as_of: datetime = Field(description="Time up to which samples are counted.")
+    design: Id = Field(description="Hash of the design (gates, margins, weights) that the state belongs to.")
+    streams: tuple[Stream, ...] = Field(
+        (), max_length=MAX_STREAMS, description="State of each stream.", json_schema_extra=keyed_by("name")
+    )
+
+
+class Hold(Observed):
+    """Why the weight does not rise."""
+
+    since: datetime = Field(description="When the hold began.")
+    reason: Word = Field(description="One word for the situation.")
+
+
+class Quarantined(Observed):
+    """A candidate that was rolled back."""
+
+    digest: Id = Field(description="What the candidate is recognised by.")
+    until: datetime = Field(description="Until when it is not tried again.")
+    attempts: int = Field(ge=1, description="How often it was tried.")
+    reason: Word = Field(description="Why it was rolled back the last time.")
+
+
+class Message(Observed):
+    """Something that a person is to be told."""
+
+    key: Annotated[str, Field(max_length=253)] = Field(
+        description="Identifies the fact: attempt, step and reason. A fact is told once."
+    )
+    fact: Sentence = Field(description="The fact in one sentence.")
+    severity: Word = Field(description="Info, Warning or Incident.")
+    created_at: datetime = Field(description="When the fact became known.")
+    attempts: Count = Field(0, description="How often it was tried to deliver the message.")
+    next_try_at: datetime | None = Field(None, description="When it is tried again.")
+    delivered: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
+        (), max_length=8, description="Channels that have taken the message.", json_schema_extra=ATOMIC_LIST
+    )
+
+
+class PastAttempt(Observed):
+    """An attempt that is over."""
+
+    attempt: Id = Field(description="Id of the attempt.")
+    outcome: Outcome = Field(description="How it ended.")
+    reason: Word = Field(description="Why it ended so.")
+    started_at: datetime = Field(description="When it began.")
+    ended_at: datetime = Field(description="When it ended.")
+
+
+_ROLLED_BACK = "has(oldSelf.decision) && oldSelf.decision.verdict == 'Rollback'"
+_ANOTHER_ATTEMPT = "(has(self.attempt) && self.attempt.id != oldSelf.decision.id)"
+_WEIGHT = "(has(self.weight) ? self.weight.requested : 0)"
+_OLD_WEIGHT = "(has(oldSelf.weight) ? oldSelf.weight.requested : 0)"
+
+STATUS_RULES = (
+    Rule(
+        "!has(oldSelf.epoch) || (has(self.epoch) && self.epoch >= oldSelf.epoch)",
+        "the epoch never falls: this write comes from an operator that is no longer the leader",
+    ),
+    Rule(
+        "!has(oldSelf.attempt) || (has(self.attempt) && (self.attempt.id == oldSelf.attempt.id ? "
+        "self.attempt.number == oldSelf.attempt.number : self.attempt.number > oldSelf.attempt.number))",
+        "attempts are counted upwards, and an attempt keeps its number: a new id needs a higher number",
+    ),
+    Rule(
+        "!has(self.decision) || (has(self.attempt) && self.decision.id == self.attempt.id)",
+        "a decision is about the attempt that runs: decision.id must be attempt.id",
+    ),
+    Rule(
+        f"!({_ROLLED_BACK}) || {_ANOTHER_ATTEMPT} || (has(self.decision) && self.decision.verdict == 'Rollback')",
+        "a rollback is final for its attempt: only a new attempt may get another verdict",
+    ),
+    Rule(
+        f"!({_ROLLED_BACK}) || {_ANOTHER_ATTEMPT} || {_WEIGHT} <= {_OLD_WEIGHT}",
+        "the weight does not rise after a rollback: only a new attempt may raise it",
+    ),
+    Rule(
+        f"!has(oldSelf.attempt) || !has(self.attempt) || self.attempt.id == oldSelf.attempt.id || "
+        f"{_WEIGHT} <= {_OLD_WEIGHT}",
+        "a new attempt does not begin with a raise: write the attempt first, and raise the weight after it",
+    ),
+)
+
+
+class ModelRolloutStatus(Observed):
+    """What Davylamp has seen and decided."""
+
+    model_config = ConfigDict(json_schema_extra=validations(*STATUS_RULES))
+
+    observed_generation: Count | None = Field(None, description="Generation of the spec that this status is about.")
+    conditions: tuple[Condition, ...] = Field(
+        (),
+        max_length=8,
+        description="Ready, Reconciling, Stalled (kstatus), Promoted and RolledBack.",
+        json_schema_extra=keyed_by("type"),
+    )
+    phase: Phase | None = Field(None, description="Where the rollout stands.")
+    verdict: GateVerdict | None = Field(None, description="The worst verdict of all gates.")
+    reason: Word | None = Field(None, description="One word for the situation.")
+    message: Sentence | None = Field(None, description="The situation in one sentence, with the numbers.")
+    epoch: Count | None = Field(None, description="Counts the leaders; a write of a former leader is refused.")
+    attempt: Attempt | None = Field(None, description="The attempt that runs or ran last.")
+    step: StepStatus | None = Field(None, description="The rung of the ladder.")
+    weight: WeightStatus | None = Field(None, description="The candidate's share of traffic.")
+    decision: Decision | None = Field(None, description="What was decided for the attempt.")
+    hold: Hold | None = Field(None, description="Why the weight does not rise.")
+    signals: tuple[Signal, ...] = Field(
+        (), max_length=MAX_SIGNALS, description="What each gate sees.", json_schema_extra=keyed_by("name")
+    )
+    evidence: Checkpoint | None = Field(None, description="Evidence so far.")
+    quarantine: tuple[Quarantined, ...] = Field(
+        (),
+        max_length=MAX_QUARANTINE,
+        description="Candidates that were rolled back, the latest last.",
+        json_schema_extra=keyed_by("digest"),
+    )
+    outbox: tuple[Message, ...] = Field(
+        (),
+        max_length=MAX_OUTBOX,
+        description="Messages that are on their way.",
+        json_schema_extra=keyed_by("key"),
+    )
+    told: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
+        (),
+        max_length=MAX_TOLD,
+        description="Keys of the latest facts that were told, the latest last.",
+        json_schema_extra=ATOMIC_LIST,
+    )
+    history: tuple[PastAttempt, ...] = Field(
+        (),
+        max_length=MAX_HISTORY,
+        description="Attempts that are over, the latest last.",
+        json_schema_extra=ATOMIC_LIST,
+    )
