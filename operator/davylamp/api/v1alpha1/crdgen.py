@@ -1,8 +1,4 @@
-"""Write the CustomResourceDefinitions from the models: ``python -m davylamp.api.v1alpha1.crdgen [--check] [folder]``.
-
-A structural schema is JSON Schema without references, without ``null`` and without unions; what pydantic says by those
-is said here by inlining, by leaving a field out of ``required``, and by CEL rules.
-"""
+"""Write the CRDs from the models: ``python -m davylamp.api.v1alpha1.crdgen [--check] [folder]``."""
 
 from __future__ import annotations
 
@@ -16,33 +12,9 @@ import yaml
 
 from davylamp.api.v1alpha1.kinds import CATEGORY, GROUP, KINDS, VERSION, Column, Kind
 from davylamp.api.v1alpha1.rules import validations
-from davylamp.api.v1alpha1.strict import Strict
+from davylamp.api.v1alpha1.schema import structural
 
 _HEADER: Final = "# Generated from operator/davylamp/api by `python -m davylamp.api.v1alpha1.crdgen`. Do not edit.\n"
-#: Fields of JSON Schema that a structural schema does not have; references and unions are resolved first.
-_DROPPED: Final = frozenset({"$defs", "$ref", "anyOf", "const", "title"})
-_ORDER: Final = (
-    "description",
-    "type",
-    "format",
-    "enum",
-    "default",
-    "pattern",
-    "minLength",
-    "maxLength",
-    "minimum",
-    "exclusiveMinimum",
-    "maximum",
-    "exclusiveMaximum",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "maxProperties",
-    "required",
-    "properties",
-    "additionalProperties",
-    "items",
-)
 
 
 def crd(kind: Kind) -> dict[str, Any]:
@@ -81,12 +53,6 @@ def rendered() -> dict[str, str]:
     return {f"{kind.crd_name}.yaml": _HEADER + _dump(crd(kind)) for kind in KINDS}
 
 
-def structural(model: type[Strict]) -> dict[str, Any]:
-    """Return the structural schema of a model."""
-    schema = model.model_json_schema(by_alias=True, mode="validation")
-    return _structural(schema, schema.get("$defs", {}))
-
-
 def _resource(kind: Kind) -> dict[str, Any]:
     properties: dict[str, Any] = {
         "apiVersion": {"type": "string", "description": "Version of this representation of the object."},
@@ -98,50 +64,6 @@ def _resource(kind: Kind) -> dict[str, Any]:
         properties["status"] = structural(kind.status)
     resource = {"description": kind.description, "type": "object", "required": ["spec"], "properties": properties}
     return resource | (validations(*kind.rules) if kind.rules else {})
-
-
-def _structural(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    merged = _inlined(schema, definitions)
-    if "properties" in merged:
-        merged["properties"] = {name: _structural(field, definitions) for name, field in merged["properties"].items()}
-    if "items" in merged:
-        merged["items"] = _structural(merged["items"], definitions)
-    if isinstance(merged.get("additionalProperties"), Mapping):
-        merged["additionalProperties"] = _structural(merged["additionalProperties"], definitions)
-    return _ordered(_bounded(merged))
-
-
-def _inlined(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without reference and union; what stands beside a reference goes before what it points to."""
-    merged: dict[str, Any] = {}
-    if "$ref" in schema:
-        merged |= _inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions)
-    options = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
-    if len(options) > 1:
-        raise TypeError(f"a structural schema has no unions, got {options}")
-    for option in options:
-        merged |= _inlined(option, definitions)
-    beside = {key: value for key, value in schema.items() if key not in _DROPPED}
-    if beside.get("default", 0) is None:
-        del beside["default"]
-    return merged | beside
-
-
-def _bounded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Spell open limits as OpenAPI 3.0 does, and drop what it does not know."""
-    for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if exclusive in schema:
-            schema[limit], schema[exclusive] = schema[exclusive], True
-    if isinstance(schema.get("additionalProperties"), bool):
-        del schema["additionalProperties"]
-    if schema.get("type") == "integer":
-        schema["format"] = "int64"
-    return schema
-
-
-def _ordered(schema: Mapping[str, Any]) -> dict[str, Any]:
-    known = {key: schema[key] for key in _ORDER if key in schema}
-    return known | {key: schema[key] for key in sorted(schema.keys() - known.keys())}
 
 
 def _column(column: Column) -> dict[str, Any]:

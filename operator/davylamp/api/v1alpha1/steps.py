@@ -10,7 +10,7 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from davylamp.api.v1alpha1.quantities import DurationBetween, PercentBetween, cel_seconds, parse_duration
-from davylamp.api.v1alpha1.rules import Rule, validations
+from davylamp.api.v1alpha1.rules import ATOMIC_MAP, Rule, validations
 from davylamp.api.v1alpha1.strict import Strict
 
 MAX_STEPS = 50
@@ -100,46 +100,37 @@ class OnNoDataPolicy(StrEnum):
 
 
 _NO_DATA_ORDER = Rule(
-    "!has(self.hold) || !has(self.thenRollBackAfter) || "
-    f"{cel_seconds('self.hold')} <= {cel_seconds('self.thenRollBackAfter')}",
-    "thenRollBackAfter counts from the last good data, as hold does: make it at least as long as hold",
-)
-_NO_DATA_POLICY = Rule(
-    "!has(self.policy) || self.policy != 'Hold' || !has(self.thenRollBackAfter)",
-    "policy Hold never rolls back for missing data: remove thenRollBackAfter, or set policy: RollBack",
+    f"self.policy == 'Hold' || {cel_seconds('self.hold')} <= {cel_seconds('self.thenRollBackAfter')}",
+    "thenRollBackAfter (default 15m) counts from the last good data, as hold does: make it at least as long as hold",
+    ".thenRollBackAfter",
 )
 
 
 class OnNoData(Strict):
-    """What to do when signals have no data, or their source does not answer."""
+    """What to do when signals have no data, or their source does not answer; never merged with a policy's."""
 
-    model_config = ConfigDict(json_schema_extra=validations(_NO_DATA_ORDER, _NO_DATA_POLICY))
+    model_config = ConfigDict(json_schema_extra=validations(_NO_DATA_ORDER, **ATOMIC_MAP))
 
-    hold: Annotated[str, DurationBetween("10s", "7d")] | None = Field(
-        None,
+    hold: Annotated[str, DurationBetween("10s", "7d")] = Field(
+        "5m",
         description="How long data may be missing before a person is told; the weight is held from the first moment. "
-        "Counts from the last good data. Default: 5m.",
+        "Counts from the last good data.",
     )
-    then_roll_back_after: Annotated[str, DurationBetween("30s", "7d")] | None = Field(
-        None,
-        description="How long data may be missing before traffic goes back to the baseline. "
-        "Counts from the last good data. Default: 15m.",
+    then_roll_back_after: Annotated[str, DurationBetween("30s", "7d")] = Field(
+        "15m",
+        description="How long data may be missing before traffic goes back to the baseline, by policy: RollBack. "
+        "Counts from the last good data.",
     )
-    policy: OnNoDataPolicy | None = Field(
-        None,
+    policy: OnNoDataPolicy = Field(
+        OnNoDataPolicy.ROLL_BACK,
         description="RollBack takes the traffic back after thenRollBackAfter; Hold keeps the weight until data come "
-        "back or a person decides. Default: RollBack.",
+        "back or a person decides.",
     )
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if self.policy is OnNoDataPolicy.HOLD and self.then_roll_back_after is not None:
-            raise ValueError(_NO_DATA_POLICY.message)
-        if (
-            self.hold is not None
-            and self.then_roll_back_after is not None
-            and parse_duration(self.hold) > parse_duration(self.then_roll_back_after)
-        ):
+        late = parse_duration(self.hold) > parse_duration(self.then_roll_back_after)
+        if late and self.policy is not OnNoDataPolicy.HOLD:
             raise ValueError(_NO_DATA_ORDER.message)
         return self
 
