@@ -1,0 +1,93 @@
+"""Regressions that begin late: the weighted Shiryaev-Roberts recursion.
+
+A plain e-process that lost wealth on a long healthy stretch must first win it back. Here only part of the stake is
+put up at once; the rest is kept and put up tick by tick, so that there is always fresh money on "it begins now".
+
+Each bet k has wealth M with M' = L M + (what the schedule adds for the next tick); E is the mixture of all M plus the
+cash not yet put up. Under H0, E[L | past] <= 1, so stake at work never grows on average and cash only changes its
+pocket: E is a nonnegative supermartingale from 1 whatever the schedule, as long as it adds up to at most 1.
+"""
+
+import math
+
+from gatestats.arrays import FloatArray, as_array, log_mixture
+from gatestats.state import State, plain
+
+#: Put up before the first tick: most regressions are there from the start.
+FIRST_STAKE = 0.6
+_LATER_STAKE = 1 - FIRST_STAKE
+#: Just below 1 / sum over n >= 3 of 1/(n ln(n)^2) = 1/1.06906, so that the open schedule spends at most all of it.
+_OPEN_END = 0.935
+
+
+def stake(tick: int, planned_ticks: int | None) -> float:
+    """Return the share of the prior mass put up for a change at ``tick``.
+
+    Parameters
+    ----------
+    tick
+        Index of the tick, 0 for the first, >= 0.
+    planned_ticks
+        Ticks over which later changes are equally likely, >= 1; None for an open end, with mass
+        c / ((t + 2) ln(t + 2)^2).
+
+    Returns
+    -------
+    float
+        In 0..1; the sum over all ticks is at most 1.
+    """
+    if tick == 0:
+        return FIRST_STAKE
+    if planned_ticks is None:
+        return _LATER_STAKE * _OPEN_END / ((tick + 2) * math.log(tick + 2) ** 2)
+    return _LATER_STAKE / planned_ticks if tick <= planned_ticks else 0.0
+
+
+def first_wealth(bets: int) -> tuple[float, ...]:
+    """Return the log wealth of ``bets`` bets before the first tick."""
+    return (math.log(FIRST_STAKE),) * bets
+
+
+def step_wealth(state: State, log_factors: FloatArray, planned_ticks: int | None) -> tuple[tuple[float, ...], float]:
+    """Advance the wealth of every rollback bet by one tick.
+
+    H0 and validity: those of the factors; each must have conditional expectation of at most 1 given the past (and
+    whatever the tick was conditioned on). A tick without information has factor 1; the schedule goes on all the same,
+    because it must not depend on the data.
+
+    Parameters
+    ----------
+    state
+        State before the tick.
+    log_factors
+        ln L of each bet for this tick, nats.
+    planned_ticks
+        See `stake`.
+
+    Returns
+    -------
+    tuple
+        New log wealth, and the mass now spent.
+    """
+    addition = stake(state.ticks + 1, planned_ticks)
+    grown = plain(wealth + factor for wealth, factor in zip(state.wealth, log_factors, strict=True))
+    if addition == 0:
+        return grown, state.spent
+    log_addition = math.log(addition)
+    return tuple(_log_add(wealth, log_addition) for wealth in grown), min(1.0, state.spent + addition)
+
+
+def log_evidence(state: State, weights: FloatArray) -> float:
+    """Return ln E: the mixture of the bets' wealth and the cash not yet put up, nats."""
+    return log_mixture(as_array(state.wealth), weights, cash=1.0 - state.spent)
+
+
+def refuse_bad_plan(planned_ticks: int | None) -> None:
+    """Raise ValueError unless ``planned_ticks`` is None or at least 1."""
+    if planned_ticks is not None and planned_ticks < 1:
+        raise ValueError(f"planned_ticks must be at least 1, or None for an open end, got {planned_ticks}")
+
+
+def _log_add(left: float, right: float) -> float:
+    high, low = max(left, right), min(left, right)
+    return high + math.log1p(math.exp(low - high))

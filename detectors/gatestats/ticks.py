@@ -1,0 +1,232 @@
+"""What goes into an e-process and what comes out for people: counts of one tick, estimates, intervals.
+
+Rule 1: counts are exact integers; whoever has fractions has extrapolated, and is refused.
+Rule 2: nothing observed is not the same as zero observed: estimates and bounds that do not exist are None.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+
+class Worse(StrEnum):
+    """The direction in which the candidate would be worse than the baseline."""
+
+    #: More is worse: errors, latency, disagreement.
+    HIGHER = "Higher"
+    #: Less is worse: true positives, conversions, approvals.
+    LOWER = "Lower"
+
+
+class Measure(StrEnum):
+    """What the effect of an estimate and the bounds of an interval are measured in."""
+
+    #: Candidate's odds over baseline's odds, > 0; 1 means equal.
+    ODDS_RATIO = "OddsRatio"
+    #: Candidate's rate minus baseline's rate, -1..1; 0 means equal.
+    DIFFERENCE = "Difference"
+    #: Candidate's rate over baseline's rate, > 0; 1 means equal.
+    RATIO = "Ratio"
+    #: A share of events, 0..1, of the candidate alone.
+    RATE = "Rate"
+    #: Mean over pairs of (baseline right) - (candidate right), -1..1; 0 means equal.
+    PAIRED_LOSS = "PairedLoss"
+    #: Candidate's value over baseline's value at the same quantile, > 0; 1 means equal.
+    SLOWDOWN = "Slowdown"
+    #: Candidate's mean per pod minus baseline's mean per pod, in the unit of the pod statistic.
+    POD_DIFFERENCE = "PodDifference"
+
+
+def refuse_bad_count(name: str, count: int, limit: int | None = None) -> None:
+    """Raise ValueError unless ``count`` is an int in 0..limit."""
+    if type(count) is not int or count < 0 or (limit is not None and count > limit):
+        raise ValueError(f"{name} must be a whole number in 0..{'' if limit is None else limit}, got {count!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class OneArmCounts:
+    """Events among a total in one tick of one variant (or of pairs).
+
+    Parameters
+    ----------
+    events
+        Count, 0..total.
+    total
+        Count of requests or pairs, >= 0.
+    """
+
+    events: int
+    total: int
+
+    def __post_init__(self) -> None:
+        refuse_bad_count("total", self.total)
+        refuse_bad_count("events", self.events, self.total)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoArmCounts:
+    """Events among requests in one tick, for both variants.
+
+    Parameters
+    ----------
+    baseline_events, candidate_events
+        Counts, 0..total of the same variant.
+    baseline_total, candidate_total
+        Counts of requests, >= 0, from the same scrapes as the events.
+    """
+
+    baseline_events: int
+    baseline_total: int
+    candidate_events: int
+    candidate_total: int
+
+    def __post_init__(self) -> None:
+        refuse_bad_count("baseline_total", self.baseline_total)
+        refuse_bad_count("candidate_total", self.candidate_total)
+        refuse_bad_count("baseline_events", self.baseline_events, self.baseline_total)
+        refuse_bad_count("candidate_events", self.candidate_events, self.candidate_total)
+
+    def swapped(self) -> "TwoArmCounts":
+        """Return the counts with the variants' labels exchanged."""
+        return TwoArmCounts(self.candidate_events, self.candidate_total, self.baseline_events, self.baseline_total)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoArmHistogram:
+    """Requests per bucket in one tick, for both variants, on the same edges.
+
+    Parameters
+    ----------
+    edges
+        Upper bounds of the buckets, strictly increasing, at least two, the last may be ``inf``. The first bucket
+        holds everything up to its bound. For a shift by buckets the finite edges must grow by one constant ratio.
+    baseline, candidate
+        Counts per bucket (not cumulative), >= 0, as many as edges.
+    """
+
+    edges: tuple[float, ...]
+    baseline: tuple[int, ...]
+    candidate: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.edges) < 2:
+            raise ValueError(f"a histogram needs at least 2 buckets, got {len(self.edges)}")
+        if any(math.isnan(edge) for edge in self.edges) or not all(
+            low < high for low, high in zip(self.edges, self.edges[1:], strict=False)
+        ):
+            raise ValueError(f"edges must increase strictly, got {self.edges}")
+        for name, counts in (("baseline", self.baseline), ("candidate", self.candidate)):
+            if len(counts) != len(self.edges):
+                raise ValueError(f"{name} must have one count for each of {len(self.edges)} edges, got {len(counts)}")
+            for index, count in enumerate(counts):
+                refuse_bad_count(f"{name}[{index}]", count)
+
+
+@dataclass(frozen=True, slots=True)
+class PodCounts:
+    """One number per pod in one tick, for both variants.
+
+    Parameters
+    ----------
+    baseline, candidate
+        The pod statistic, for example errors of the pod, finite, >= 0. All pods expect the same traffic.
+    """
+
+    baseline: tuple[float, ...]
+    candidate: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        for value in (*self.baseline, *self.candidate):
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"a pod statistic must be finite and at least 0, got {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class PairedCounts:
+    """Pairs of one tick: the same request answered by both variants, compared with the truth.
+
+    Parameters
+    ----------
+    worse
+        Pairs in which the baseline was right and the candidate wrong.
+    better
+        Pairs in which the candidate was right and the baseline wrong.
+    total
+        All pairs, at least worse + better.
+    """
+
+    worse: int
+    better: int
+    total: int
+
+    def __post_init__(self) -> None:
+        refuse_bad_count("total", self.total)
+        refuse_bad_count("worse", self.worse, self.total)
+        refuse_bad_count("better", self.better, self.total - self.worse)
+
+
+Tick = OneArmCounts | TwoArmCounts | TwoArmHistogram | PodCounts | PairedCounts
+_Kind = TypeVar("_Kind", OneArmCounts, TwoArmCounts, TwoArmHistogram, PodCounts, PairedCounts)
+
+
+def tick_as(kind: type[_Kind], tick: Tick) -> _Kind:
+    """Return ``tick`` if it is of the kind that a design counts, else raise ValueError."""
+    if isinstance(tick, kind):
+        return tick
+    raise ValueError(f"this design counts {kind.__name__}, got {type(tick).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The observed effect, for display; decisions use evidence.
+
+    Parameters
+    ----------
+    measure
+        What ``effect`` is measured in.
+    effect
+        Stratified over ticks, so that a drift common to both variants cancels; None if the data do not fix it.
+    baseline, candidate
+        The variant's own level (a rate, a mean, a quantile); None without data of that variant.
+    baseline_total, candidate_total
+        Requests (pairs, pod ticks) behind it, >= 0.
+    """
+
+    measure: Measure
+    effect: float | None
+    baseline: float | None
+    candidate: float | None
+    baseline_total: int
+    candidate_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A confidence sequence: it covers at every look together with probability of at least ``level``.
+
+    Parameters
+    ----------
+    measure
+        What the bounds are measured in.
+    low, high
+        Bounds; None where the data give no bound.
+    level
+        Coverage, in (0, 1).
+    """
+
+    measure: Measure
+    low: float | None
+    high: float | None
+    level: float
+
+
+def refuse_bad_level(level: float) -> None:
+    """Raise ValueError unless ``level`` lies in (0, 1)."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, both excluded, got {level}")
+
+
+def share(events: int, total: int) -> float | None:
+    """Return events / total, or None if nothing was counted."""
+    return events / total if total else None
