@@ -211,12 +211,12 @@ WRONG = (
     ),
     _rollout(
         "gate of an unknown metric",
-        "spec.gates",
-        "is named aprovals: correct the name",
+        "spec.gates.metrics",
+        "correct the name of the gate",
         put("spec.gates.metrics.0.name", "aprovals"),
         drop("spec.signals.metrics.0"),
     ),
-    _rollout("metric without a gate", "spec.signals", "read and never judged", drop("spec.gates.metrics.0")),
+    _rollout("metric without a gate", "spec.signals.metrics", "read and never judged", drop("spec.gates.metrics.0")),
     _rollout("either without a margin", "spec.gates.metrics[0]", "needs a margin", drop("spec.gates.metrics.0.margin")),
     _rollout(
         "unknown direction",

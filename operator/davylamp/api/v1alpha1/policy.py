@@ -95,18 +95,15 @@ GATES_KNOW_METRICS = Rule(
     "has(self.policyRef) || !has(self.gates) || !has(self.gates.metrics) || "
     "self.gates.metrics.all(gate, has(self.signals) && has(self.signals.metrics) && "
     "self.signals.metrics.exists(metric, metric.name == gate.name))",
-    "a gate names a metric that signals.metrics does not have: correct its name, or add the metric",
-    ".gates",
-    "'no metric of signals.metrics is named ' + self.gates.metrics.filter(gate, !has(self.signals) || "
-    "!has(self.signals.metrics) || !self.signals.metrics.exists(metric, metric.name == gate.name))"
-    ".map(gate, gate.name).join(', ') + ': correct the name of the gate in gates.metrics, or add the metric'",
+    "gates.metrics names a metric that signals.metrics does not have: correct the name of the gate, or add the metric",
+    ".gates.metrics",
 )
 METRICS_HAVE_GATES = Rule(
     "has(self.policyRef) || !has(self.signals) || !has(self.signals.metrics) || "
     "self.signals.metrics.all(metric, has(self.gates) && has(self.gates.metrics) && "
     "self.gates.metrics.exists(gate, gate.name == metric.name))",
     "a metric has no gate, so it would be read and never judged: add an entry of its name to gates.metrics",
-    ".signals",
+    ".signals.metrics",
 )
 
 

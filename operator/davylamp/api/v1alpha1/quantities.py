@@ -98,9 +98,9 @@ def format_duration(span: timedelta) -> str:
 
 
 def cel_seconds(path: str) -> str:
-    """Return a CEL expression of type duration for a string field; CEL itself knows no days."""
-    days = f"duration(string(int({path}.substring(0, {path}.size() - 1)) * 24) + 'h')"
-    return f"({path}.endsWith('d') ? {days} : duration({path}))"
+    """Return a CEL expression for the seconds of a string field that holds a duration; CEL itself knows no days."""
+    days = f"int({path}.substring(0, {path}.size() - 1)) * {_SECONDS['d']}"
+    return f"({path}.endsWith('d') ? {days} : duration({path}).getSeconds())"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,8 @@ class DurationBetween(Spelling):
     @override
     def rule(self) -> Rule:
         span = cel_seconds("self")
-        limits = f"{span} >= {_cel_constant(self.low)} && {span} <= {_cel_constant(self.high)}"
-        return Rule(f"self.matches(r'{DURATION_PATTERN}') && {limits}", self._message())
+        low, high = (int(parse_duration(limit).total_seconds()) for limit in (self.low, self.high))
+        return Rule(f"self.matches(r'{DURATION_PATTERN}') && {span} >= {low} && {span} <= {high}", self._message())
 
     @override
     def check(self, text: str) -> str:
@@ -170,7 +170,3 @@ class DurationBetween(Spelling):
 
     def _message(self) -> str:
         return f'write a duration from {self.low} to {self.high}, such as "30s", "5m", "1h30m" or "7d"'
-
-
-def _cel_constant(text: str) -> str:
-    return f"duration('{int(parse_duration(text).total_seconds())}s')"

@@ -23,22 +23,17 @@ class Rule:
         What is wrong and what to do instead; the API server puts the field's path before it.
     field_path
         Where the error is shown, relative to the schema that carries the rule, such as ``.steps``.
-    message_expression
-        CEL that builds the message with the values at hand; ``message`` is shown where it fails.
     """
 
     rule: str
     message: str
     field_path: str | None = None
-    message_expression: str | None = None
 
     def manifest(self) -> dict[str, str]:
         """Return the rule as it stands in a CRD."""
         entry = {"rule": self.rule, "message": self.message}
         if self.field_path is not None:
             entry["fieldPath"] = self.field_path
-        if self.message_expression is not None:
-            entry["messageExpression"] = self.message_expression
         return entry
 
 

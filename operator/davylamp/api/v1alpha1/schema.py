@@ -12,7 +12,7 @@ from typing import Any, Final
 from davylamp.api.v1alpha1.strict import Strict
 
 #: Fields of JSON Schema that a structural schema does not have; references and unions are resolved first.
-_DROPPED: Final = frozenset({"$defs", "$ref", "anyOf", "const", "title"})
+_DROPPED: Final = frozenset({"$defs", "$ref", "anyOf", "const", "propertyNames", "title"})
 _ORDER: Final = (
     "description",
     "type",

@@ -128,7 +128,7 @@ class Decision(Observed):
 class Side(Observed):
     """What one variant has shown."""
 
-    n: float = Field(ge=0, description="Number of requests, or of all that could have been an event.")
+    total: float = Field(ge=0, description="Number of requests, or of all that could have been an event.")
     events: float | None = Field(None, ge=0, description="Number of events among them.")
     value: float | None = Field(None, description="Share of events, or latency in seconds.")
 
