@@ -33,7 +33,6 @@ _SMALLEST_SCALE: Final = math.log(1.25)
 _GRID: Final = 41
 _GRID_END: Final = math.log(16.0)
 _MARGIN: Final = _GRID
-_SPREAD_OF_PRIOR: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +85,10 @@ class OddsRatioDesign:
         bets = _bets(self)
         informative = is_informative(counts)
         added = log_normalisers(counts, bets.log_odds) if informative else np.zeros(bets.log_odds.size)
-        events = counts.candidate_events
+        events = counts.candidate_events if informative else 0
         factors = events * (bets.rollback - bets.margin) - (added[bets.kept :] - added[_MARGIN])
         wealth, spent = step_wealth(state, factors, self.planned_ticks)
-        seen = (
-            tick.baseline_events,
-            tick.baseline_total,
-            tick.candidate_events,
-            tick.candidate_total,
-            events if informative else 0,
-        )
+        seen = (tick.baseline_events, tick.baseline_total, tick.candidate_events, tick.candidate_total, events)
         return dataclasses.replace(
             state,
             ticks=state.ticks + 1,
@@ -161,22 +154,23 @@ class OddsRatioDesign:
         Notes
         -----
         {w0: E(w0) < 1 / (1 - level)}, with a Gaussian prior on the grid of ln w around equality. ln E is convex in
-        ln w0, so the set is an interval; its bounds are rounded outwards to the grid, and None beyond 1/16 or 16.
+        ln w0, so the set is an interval; bounds are rounded outwards, and None beyond 1/16 or 16.
         """
         refuse_bad_level(level)
         if not state.informative:
             return None
-        log_odds = _grid()
-        prior = -0.5 * (log_odds / _SPREAD_OF_PRIOR) ** 2
+        prior = -0.5 * _grid() ** 2
         prior -= log_sum_exp(prior)
-        points = state.totals[-1] * log_odds - as_array(state.sums[:_GRID])
-        inside = np.flatnonzero(log_sum_exp(prior + points) - points < -math.log1p(-level))
-        first, last = (int(inside[0]) - 1, int(inside[-1]) + 1) if inside.size else _around(points)
-        low = math.exp(log_odds[first]) if first >= 0 else None
-        high = math.exp(log_odds[last]) if last < _GRID else None
-        if self.worse is Worse.LOWER:
-            low, high = (1 / high if high else None), (1 / low if low else None)
-        return Interval(Measure.ODDS_RATIO, low, high, level)
+        points = state.totals[-1] * _grid() - as_array(state.sums[:_GRID])
+        excess = log_sum_exp(prior + points) - points + math.log1p(-level)
+        bounds = -_upper_crossing(excess[::-1]), _upper_crossing(excess)
+        low, high = sorted(-bound for bound in bounds) if self.worse is Worse.LOWER else bounds
+        return Interval(
+            Measure.ODDS_RATIO,
+            math.exp(low) if low > -math.inf else None,
+            math.exp(high) if high < math.inf else None,
+            level,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +231,21 @@ def _log_ratios(design: OddsRatioDesign, state: State, where: slice, null: int) 
     return ratios
 
 
-def _around(points: FloatArray) -> tuple[int, int]:
-    """Return the grid neighbours of the best supported value, for an interval narrower than one grid step."""
-    best = int(points.argmax())
-    return best - 1, best + 1
+def _upper_crossing(excess: FloatArray) -> float:
+    """Return where, on the grid of ln w, a convex function rises above 0, rounded up; inf if it does not.
+
+    Beyond its last grid value below 0 it lies above the line through the two values before, which gives the bound.
+    A function that is nowhere below 0 on the grid may still be so beside its smallest value.
+    """
+    log_odds = _grid()
+    inside = np.flatnonzero(excess < 0)
+    last = int(inside[-1]) if inside.size else int(excess.argmin())
+    if last == _GRID - 1:
+        return math.inf
+    step = float(log_odds[1] - log_odds[0])
+    slope = (excess[last] - excess[last - 1]) / step if inside.size and last else 0.0
+    reach = min(step, -excess[last] / slope) if slope > 0 else step
+    return float(log_odds[last] + reach)
 
 
 def _common_odds_terms(tick: TwoArmCounts) -> tuple[float, float]:
