@@ -13,6 +13,9 @@ from tests.davylamp.api.manifests import CRDS
 
 Schema = dict[str, Any]
 
+#: Words that YAML 1.1 reads as truth values; a field of such a name cannot be written without quotes.
+YAML_TRUTHS = {"y", "n", "yes", "no", "on", "off", "true", "false"}
+
 #: Members of a JSON Schema that a structural schema may not have.
 FORBIDDEN = {
     "$ref",
@@ -72,7 +75,8 @@ def test_the_text_is_the_same_each_time() -> None:
 def test_the_schema_is_structural_described_and_bounded(path: str, node: Schema) -> None:
     assert not FORBIDDEN & node.keys()
     assert "type" in node
-    known_by_kubernetes = path.endswith(".metadata")
+    assert not YAML_TRUTHS & {name.lower() for name in node.get("properties", {})}
+    known_by_kubernetes = path.endswith((".metadata", ".metadata.name"))
     inner = path.endswith(("[]", "{}"))
     assert known_by_kubernetes or inner or node["description"].endswith((".", "."))
     if node["type"] == "array":
@@ -80,7 +84,7 @@ def test_the_schema_is_structural_described_and_bounded(path: str, node: Schema)
         assert "x-kubernetes-list-type" in node
     if node["type"] == "string":
         bounded = "maxLength" in node or "enum" in node or node.get("format") == "date-time"
-        assert bounded or path.endswith((".apiVersion", ".kind"))
+        assert bounded or known_by_kubernetes or path.endswith((".apiVersion", ".kind"))
     if "additionalProperties" in node:
         assert "maxProperties" in node
 

@@ -51,7 +51,7 @@ WRONG = (
     ),
     _smallest("weight as text", "spec.steps[0].weight", "must be of type integer", put("spec.steps.0.weight", "5%")),
     _smallest("weight with a fraction", "spec.steps[0].weight", "of type integer", put("spec.steps.0.weight", 5.5)),
-    _smallest("weight is a truth value", "spec.steps[0].weight", "of type integer", put("spec.steps.0.weight", True)),
+    _smallest("weight is a truth value", "spec.steps[0].weight", "of type int", put("spec.steps.0.weight", True)),
     _smallest("step does nothing", "spec.steps[0]", "a weight or a pause", drop("spec.steps.0.weight")),
     _smallest(
         "step does two things", "spec.steps[0]", "a weight or a pause", put("spec.steps.0.pause", {"duration": "1m"})
@@ -65,14 +65,14 @@ WRONG = (
     # Durations
     _smallest("bake of nothing", "spec.steps[0].bake", "from 1s to 7d", put("spec.steps.0.bake", "0s")),
     _smallest("bake too long", "spec.steps[0].bake", "from 1s to 7d", put("spec.steps.0.bake", "8d")),
-    _smallest("bake below zero", "spec.steps[0].bake", 'such as "30s"', put("spec.steps.0.bake", "-5m")),
-    _smallest("bake without a unit", "spec.steps[0].bake", 'such as "30s"', put("spec.steps.0.bake", "300")),
+    _smallest("bake below zero", "spec.steps[0].bake", 'such as "5s"', put("spec.steps.0.bake", "-5m")),
+    _smallest("bake without a unit", "spec.steps[0].bake", 'such as "5s"', put("spec.steps.0.bake", "300")),
     _smallest("bake as a number", "spec.steps[0].bake", "must be of type string", put("spec.steps.0.bake", 300)),
-    _smallest("bake in other digits", "spec.steps[0].bake", 'such as "30s"', put("spec.steps.0.bake", "٥m")),
-    _smallest("bake with an underscore", "spec.steps[0].bake", 'such as "30s"', put("spec.steps.0.bake", "1_0s")),
-    _smallest("bake with an exponent", "spec.steps[0].bake", 'such as "30s"', put("spec.steps.0.bake", "1e3s")),
-    _smallest("bake in wrong order", "spec.steps[0].bake", 'such as "30s"', put("spec.steps.0.bake", "5s1m")),
-    _smallest("empty bake", "spec.steps[0].bake", 'such as "30s"', put("spec.steps.0.bake", "")),
+    _smallest("bake in other digits", "spec.steps[0].bake", 'such as "5s"', put("spec.steps.0.bake", "٥m")),
+    _smallest("bake with an underscore", "spec.steps[0].bake", 'such as "5s"', put("spec.steps.0.bake", "1_0s")),
+    _smallest("bake with an exponent", "spec.steps[0].bake", 'such as "5s"', put("spec.steps.0.bake", "1e3s")),
+    _smallest("bake in wrong order", "spec.steps[0].bake", 'such as "5s"', put("spec.steps.0.bake", "5s1m")),
+    _smallest("empty bake", "spec.steps[0].bake", 'such as "5s"', put("spec.steps.0.bake", "")),
     _smallest("interval too short", "spec.interval", "from 1s to 5m", put("spec.interval", "100ms")),
     _smallest("interval too long", "spec.interval", "from 1s to 5m", put("spec.interval", "1h")),
     _rollout(
@@ -302,7 +302,11 @@ WRONG = (
     ),
     # The object
     _smallest(
-        "name too long", "<nil>", "give the object a shorter name", put("metadata.name", "a" * 64), by_models=False
+        "name too long",
+        "metadata.name",
+        "give the object a shorter name",
+        put("metadata.name", "a" * 64),
+        by_models=False,
     ),
     _smallest("unknown field", "spec.slices", "unknown field", put("spec.slices", {})),
     _smallest("misspelt field", "spec.steps[0].bakes", "unknown field", put("spec.steps.0.bakes", "1m")),

@@ -57,11 +57,11 @@ def _resource(kind: Kind) -> dict[str, Any]:
     properties: dict[str, Any] = {
         "apiVersion": {"type": "string", "description": "Version of this representation of the object."},
         "kind": {"type": "string", "description": "Kind of the object."},
-        "metadata": {"type": "object"},
+        "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
         "spec": structural(kind.spec),
     }
     if kind.status:
-        properties["status"] = structural(kind.status)
+        properties["status"] = structural(kind.status, defaults=False)
     resource = {"description": kind.description, "type": "object", "required": ["spec"], "properties": properties}
     return resource | (validations(*kind.rules) if kind.rules else {})
 

@@ -63,6 +63,7 @@ _AGE: Final = Column("Age", ".metadata.creationTimestamp", "date", description="
 _SHORT_NAME: Final = Rule(
     "self.metadata.name.size() <= 63",
     "the name is also written into labels, which hold 63 characters: give the object a shorter name",
+    ".metadata.name",
 )
 _STATUS_STAYS: Final = Rule(
     "!has(oldSelf.status) || has(self.status)",

@@ -25,6 +25,7 @@ DURATION_PATTERN: Final = (
 PERCENT_LENGTH: Final = 9
 DURATION_LENGTH: Final = 12
 
+_EXAMPLES: Final = ("5s", "5m", "1h30m", "7d")
 _PERCENT: Final = re.compile(PERCENT_PATTERN, re.ASCII)
 _DURATION: Final = re.compile(DURATION_PATTERN, re.ASCII)
 _PART: Final = re.compile(r"([0-9]+)([dhms])", re.ASCII)
@@ -169,4 +170,6 @@ class DurationBetween(Spelling):
         return text
 
     def _message(self) -> str:
-        return f'write a duration from {self.low} to {self.high}, such as "30s", "5m", "1h30m" or "7d"'
+        low, high = parse_duration(self.low), parse_duration(self.high)
+        examples = [f'"{text}"' for text in _EXAMPLES if low <= parse_duration(text) <= high]
+        return f"write a duration from {self.low} to {self.high}, such as {' or '.join(examples)}"

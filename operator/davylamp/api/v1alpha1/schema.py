@@ -37,10 +37,28 @@ _ORDER: Final = (
 )
 
 
-def structural(model: type[Strict]) -> dict[str, Any]:
-    """Return the structural schema of a model."""
+def structural(model: type[Strict], *, defaults: bool = True) -> dict[str, Any]:
+    """Return the structural schema of a model.
+
+    Parameters
+    ----------
+    model
+        A spec or a status.
+    defaults
+        Whether the API server fills in defaults. Not in a status: what was not written was not seen.
+    """
     schema = model.model_json_schema(by_alias=True, mode="validation")
-    return _structural(schema, schema.get("$defs", {}))
+    made = _structural(schema, schema.get("$defs", {}))
+    return made if defaults else _without_defaults(made)
+
+
+def _without_defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+    bare = {key: value for key, value in schema.items() if key != "default"}
+    if "properties" in bare:
+        bare["properties"] = {name: _without_defaults(field) for name, field in bare["properties"].items()}
+    if "items" in bare:
+        bare["items"] = _without_defaults(bare["items"])
+    return bare
 
 
 def _structural(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,237 @@
+"""What a real API server refuses and takes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import uuid
+from typing import Any
+
+import pytest
+from kubernetes.client import ApiException
+
+from davylamp.api.v1alpha1.kinds import GROUP, MODEL_ROLLOUT, VERSION
+from tests.davylamp.api.conftest import Cluster
+from tests.davylamp.api.manifests import Manifest, changed, drop, examples, put, rollout, smallest
+from tests.davylamp.api.wrong import WRONG, Wrong
+
+pytestmark = pytest.mark.lab
+
+T0 = "2026-03-01T12:00:00Z"
+
+
+def words(refusal: pytest.ExceptionInfo[ApiException]) -> str:
+    message: str = json.loads(refusal.value.body or "{}")["message"]
+    return message
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
+def test_a_wrong_manifest_is_refused_with_its_field_and_the_remedy(cluster: Cluster, wrong: Wrong) -> None:
+    with pytest.raises(ApiException) as refusal:
+        cluster.create(wrong.manifest)
+    assert refusal.value.status in {400, 422}
+    assert wrong.field in words(refusal)
+    assert wrong.remedy in words(refusal)
+
+
+@pytest.mark.parametrize("manifest", examples().values(), ids=examples().keys())
+def test_the_examples_are_taken(cluster: Cluster, manifest: Manifest) -> None:
+    assert cluster.create(manifest)["kind"] == manifest["kind"]
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        changed(smallest(), put("spec.steps", [{"weight": weight} for weight in range(1, 51)])),
+        changed(smallest(), put("spec.steps", [{"weight": 100, "bake": "7d"}])),
+        changed(smallest(), put("spec.candidate.backend", {"name": "credit-fp32", "port": 8081})),
+        changed(smallest(), put("spec.interval", "1s")),
+        changed(smallest(), put("metadata.name", "a" * 63)),
+        changed(rollout(), put("spec.rollback.onNoData", {"hold": "1d", "policy": "Hold"})),
+        changed(rollout(), put("spec.gates.falseRollbackRate", "0.0001%"), put("spec.gates.falsePromotionRate", "50%")),
+        changed(rollout(), drop("spec.baseline.metrics"), drop("spec.candidate.metrics")),
+    ],
+    ids=["50 steps", "one step of 100", "ports differ", "tick of a second", "long name", "never", "rates", "labels"],
+)
+def test_what_is_just_within_the_limits_is_taken(cluster: Cluster, manifest: Manifest) -> None:
+    assert cluster.create(manifest)["spec"]
+
+
+def test_defaults_are_filled_in(cluster: Cluster) -> None:
+    bare = changed(rollout(), put("spec.rollback.onNoData", {}), drop("spec.paused"), drop("spec.interval"))
+    bare = changed(bare, drop("spec.candidate.workload.kind"), put("spec.notify", [{"channel": "team"}]))
+    spec = cluster.create(bare)["spec"]
+    assert (spec["paused"], spec["interval"]) == (False, "10s")
+    assert spec["candidate"]["backend"] == {"group": "", "kind": "Service", "name": "credit-int8", "port": 8080}
+    assert spec["candidate"]["workload"]["kind"] == "Deployment"
+    assert spec["rollback"]["onNoData"] == {"hold": "5m", "thenRollBackAfter": "15m", "policy": "RollBack"}
+    assert spec["notify"] == [{"channel": "team", "from": "Info"}]
+
+
+def test_what_a_policy_may_say_has_no_default_in_the_object(cluster: Cluster) -> None:
+    """A default of the schema would look like the ModelRollout's own word, and win over its policy."""
+    spec = cluster.create(smallest())["spec"]
+    assert not {"gates", "rollback", "promotion", "notify"} & spec.keys()
+    assert spec["signals"] == {"preset": "mlserver"}
+
+
+@pytest.fixture
+def stored(cluster: Cluster) -> Manifest:
+    """A ModelRollout that exists."""
+    return cluster.create(changed(smallest(), put("metadata.name", f"r-{uuid.uuid4().hex[:8]}")), dry_run=False)
+
+
+def status(attempt: int = 1, weight: int = 25, verdict: str | None = "Continue", epoch: int = 7) -> Manifest:
+    made: Manifest = {
+        "observedGeneration": 1,
+        "phase": "Progressing",
+        "epoch": epoch,
+        "attempt": {
+            "id": f"a{attempt}",
+            "number": attempt,
+            "candidateDigest": "sha256:1",
+            "specHash": "h",
+            "startedAt": T0,
+        },
+        "weight": {"requested": weight},
+    }
+    if verdict:
+        made["decision"] = {"id": f"a{attempt}", "verdict": verdict, "reason": "Regressed", "at": T0}
+    return made
+
+
+REFUSED: dict[str, tuple[Manifest, Manifest | None, str]] = {
+    "epoch falls": (status(epoch=7), status(epoch=6), "the epoch never falls"),
+    "epoch is dropped": (status(), changed(status(), drop("epoch")), "the epoch never falls"),
+    "status is dropped": (status(), None, "the status holds whether a candidate was rolled back"),
+    "status is emptied": (status(), {}, "the epoch never falls"),
+    "rollback becomes continue": (status(verdict="Rollback"), status(weight=0), "a rollback is final"),
+    "rollback becomes promote": (status(verdict="Rollback"), status(weight=0, verdict="Promote"), "rollback is final"),
+    "rollback is forgotten": (status(verdict="Rollback"), status(weight=0, verdict=None), "a rollback is final"),
+    "attempt is forgotten": (
+        status(verdict="Rollback"),
+        changed(status(verdict=None, weight=0), drop("attempt")),
+        "attempts are counted upwards",
+    ),
+    "weight rises after a rollback": (
+        status(weight=25, verdict="Rollback"),
+        status(weight=26, verdict="Rollback"),
+        "the weight does not rise after a rollback",
+    ),
+    "weight appears after a rollback": (
+        changed(status(verdict="Rollback"), drop("weight")),
+        status(weight=1, verdict="Rollback"),
+        "the weight does not rise after a rollback",
+    ),
+    "a new attempt with the old number": (
+        status(attempt=1, verdict="Rollback"),
+        changed(status(attempt=1, verdict=None, weight=0), put("attempt.id", "other")),
+        "a new id needs a higher number",
+    ),
+    "an attempt changes its number": (
+        status(attempt=2),
+        changed(status(attempt=2), put("attempt.number", 3)),
+        "an attempt keeps its number",
+    ),
+    "a new attempt begins with a raise": (
+        status(attempt=1, weight=0, verdict="Rollback"),
+        status(attempt=2, weight=5),
+        "a new attempt does not begin with a raise",
+    ),
+    "a decision about another attempt": (
+        status(),
+        changed(status(), put("decision.id", "a0")),
+        "decision.id must be attempt.id",
+    ),
+    "a weight above 100": (status(), status(weight=101), "less than or equal to 100"),
+    "an unknown phase": (status(), changed(status(), put("phase", "Fine")), "supported values"),
+    "too many messages": (
+        status(),
+        status() | {"outbox": [{"key": str(i), "fact": "x", "severity": "Info", "createdAt": T0} for i in range(17)]},
+        "must have at most 16 items",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_the_api_server_refuses_a_status_that_would_undo_safety(
+    cluster: Cluster, stored: Manifest, before: Manifest, after: Manifest | None, message: str
+) -> None:
+    cluster.write_status(stored, before)
+    with pytest.raises(ApiException) as refusal:
+        cluster.write_status(stored, after)
+    assert refusal.value.status == 422
+    assert message in words(refusal)
+
+
+TAKEN: dict[str, tuple[Manifest, Manifest]] = {
+    "weight rises step by step": (status(weight=5), status(weight=25)),
+    "weight falls": (status(weight=25), status(weight=5)),
+    "a new leader": (status(epoch=7), status(epoch=8)),
+    "rollback is decided": (status(weight=25), status(weight=25, verdict="Rollback")),
+    "rollback is carried out": (status(weight=25, verdict="Rollback"), status(weight=0, verdict="Rollback")),
+    "rollback after the decision to promote": (status(verdict="Promote"), status(weight=0, verdict="Rollback")),
+    "a new attempt": (status(attempt=1, weight=0, verdict="Rollback"), status(attempt=2, weight=0, verdict=None)),
+    "a new attempt in mid-rollout": (status(attempt=1, weight=25), status(attempt=2, weight=0)),
+    "the same again": (status(), status()),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), TAKEN.values(), ids=TAKEN.keys())
+def test_the_api_server_takes_every_step_of_the_protocol(
+    cluster: Cluster, stored: Manifest, before: Manifest, after: Manifest
+) -> None:
+    cluster.write_status(stored, before)
+    assert cluster.write_status(stored, after)["status"] == after
+
+
+def test_a_change_of_the_spec_keeps_the_status(cluster: Cluster, stored: Manifest) -> None:
+    written = cluster.write_status(stored, status(verdict="Rollback", weight=0))
+    body: Manifest = changed(written, put("spec.paused", True), drop("status"))
+    name = stored["metadata"]["name"]
+    replaced: Any = cluster.objects.replace_namespaced_custom_object(
+        GROUP, VERSION, cluster.namespace, MODEL_ROLLOUT.plural, name, body
+    )
+    assert replaced["status"] == written["status"]
+    assert replaced["metadata"]["generation"] == 2
+
+
+def kubectl(cluster: Cluster, *arguments: str) -> str:
+    command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), "--namespace", cluster.namespace, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout  # noqa: S603
+
+
+def test_kubectl_shows_what_a_person_asks_first(cluster: Cluster, stored: Manifest) -> None:
+    shown = status() | {
+        "step": {"index": 1, "summary": "2/4", "enteredAt": T0},
+        "verdict": "Inconclusive",
+        "reason": "Baking",
+    }
+    cluster.write_status(stored, shown)
+    header, row = kubectl(cluster, "get", "mro", stored["metadata"]["name"]).splitlines()
+    assert header.split() == ["NAME", "PHASE", "STEP", "WEIGHT", "VERDICT", "AGE"]
+    assert row.split()[1:5] == ["Progressing", "2/4", "25", "Inconclusive"]
+    header, row = kubectl(cluster, "get", "mro", stored["metadata"]["name"], "--output", "wide").splitlines()
+    assert header.split()[5:] == ["BASELINE", "CANDIDATE", "REASON", "AGE"]
+    assert row.split()[5:8] == ["credit-fp32", "credit-int8", "Baking"]
+
+
+def test_the_category_lists_every_kind(cluster: Cluster, stored: Manifest) -> None:
+    assert f"modelrollout.davylamp.dev/{stored['metadata']['name']}" in kubectl(
+        cluster, "get", "davylamp", "--output", "name"
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "sentence"),
+    [
+        ("modelrollout.spec.steps.weight", "Whole percent of the live traffic"),
+        ("modelrollout.spec.gates.falseRollbackRate", "Greatest probability of taking back"),
+        ("modelrollout.status.decision", "What was decided for the attempt"),
+        ("metricsource.spec.prometheus.auth.bearerToken", "Where the bearer token stands"),
+        ("notificationchannel.spec.pagerDuty.routingKey.key", "Key of the value in the Secret"),
+        ("clusterrolloutpolicy.spec.rollback.onNoData.thenRollBackAfter", "How long data may be missing"),
+    ],
+)
+def test_kubectl_explains_the_fields(cluster: Cluster, field: str, sentence: str) -> None:
+    assert sentence in " ".join(kubectl(cluster, "explain", field).split())
