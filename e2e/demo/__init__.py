@@ -1,0 +1,1 @@
+"""The demo: three rollouts of real models on the lab."""
