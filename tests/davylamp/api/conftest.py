@@ -32,14 +32,13 @@ class Cluster:
         kind = _KINDS[manifest["kind"]]
         options: dict[str, Any] = {"field_validation": "Strict"} | ({"dry_run": "All"} if dry_run else {})
         if kind.scope is Scope.CLUSTER:
-            created: Manifest = self.objects.create_cluster_custom_object(
-                GROUP, VERSION, kind.plural, manifest, **options
-            )
-            return created
-        body = manifest | {"metadata": manifest["metadata"] | {"namespace": self.namespace}}
-        created = self.objects.create_namespaced_custom_object(
-            GROUP, VERSION, self.namespace, kind.plural, body, **options
-        )
+            address: tuple[str, ...] = (GROUP, VERSION, kind.plural)
+            body, send = manifest, self.objects.create_cluster_custom_object
+        else:
+            address = (GROUP, VERSION, self.namespace, kind.plural)
+            body = manifest | {"metadata": manifest["metadata"] | {"namespace": self.namespace}}
+            send = self.objects.create_namespaced_custom_object
+        created: Manifest = send(*address, body, **options)
         return created
 
     def write_status(self, rollout: Manifest, status: Manifest | None) -> Manifest:

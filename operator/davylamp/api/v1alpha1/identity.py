@@ -1,0 +1,65 @@
+"""What makes an attempt a new one, what a candidate is recognised by, and how the variants' series are told apart."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from davylamp.api.v1alpha1.policy import PolicySpec
+from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
+from davylamp.api.v1alpha1.signals import Preset
+from davylamp.api.v1alpha1.variants import Candidate, Variant
+
+#: Fields that may change while an attempt runs: they touch neither what is compared nor how it is judged.
+_FREE_TO_CHANGE: Final = frozenset({"interval", "notify", "paused", "policyRef"})
+
+
+def candidate_digest(candidate: Candidate) -> str:
+    """Return what a candidate is recognised by when it comes back after a rollback.
+
+    Its model's digest; without one, a hash over its backend, workload, model and optimisation, so that a candidate
+    whose description changed counts as another one.
+    """
+    if candidate.model is not None and candidate.model.digest is not None:
+        return candidate.model.digest
+    described = candidate.manifest()
+    described.pop("metrics", None)
+    return f"spec:{_hash(described)}"
+
+
+def spec_hash(spec: ModelRolloutSpec, policy: PolicySpec | None) -> str:
+    """Return a hash over all that an attempt depends on; another hash means another attempt.
+
+    It covers what people wrote, and not Davylamp's own defaults: an upgrade that changes a default starts nothing anew.
+    """
+    layers = [spec.manifest(), policy.manifest() if policy is not None else {}]
+    return _hash([{name: layer[name] for name in layer.keys() - _FREE_TO_CHANGE} for layer in layers])
+
+
+def series_labels(variant: Variant, preset: Preset, namespace: str) -> Mapping[str, str]:
+    """Return the labels that tell a variant's series from the other's; the matcher for the namespace comes on top.
+
+    Parameters
+    ----------
+    variant
+        Baseline or candidate.
+    preset
+        Whose metrics are read.
+    namespace
+        Namespace of the ModelRollout.
+    """
+    if variant.metrics is not None:
+        return variant.metrics.labels
+    backend = variant.backend
+    match preset:
+        case Preset.MLSERVER:
+            return {"service": backend.name}
+        case Preset.ENVOY:
+            return {"envoy_cluster_name": f"{namespace}_{backend.name}_{backend.port}"}
+
+
+def _hash(value: Any) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
