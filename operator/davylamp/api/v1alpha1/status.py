@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import AwareDatetime, ConfigDict, Field
 
 from davylamp.api.v1alpha1.rules import ATOMIC_LIST, Rule, keyed_by, validations
 from davylamp.api.v1alpha1.strict import Observed
@@ -82,7 +81,7 @@ class Condition(Observed):
     reason: Word = Field(min_length=1, description="One word for the situation, for machines.")
     message: Sentence = Field("", description="One sentence with the numbers, for people.")
     observed_generation: Count = Field(description="Generation of the spec that this condition is about.")
-    last_transition_time: datetime = Field(description="When the status of this condition last changed.")
+    last_transition_time: AwareDatetime = Field(description="When the status of this condition last changed.")
 
 
 class Attempt(Observed):
@@ -92,7 +91,7 @@ class Attempt(Observed):
     number: int = Field(ge=1, description="Counts the attempts of this object.")
     candidate_digest: Id = Field(description="What the candidate is recognised by.")
     spec_hash: Id = Field(description="Hash of the settings that the attempt runs by.")
-    started_at: datetime = Field(description="When the attempt began.")
+    started_at: AwareDatetime = Field(description="When the attempt began.")
 
 
 class StepStatus(Observed):
@@ -100,8 +99,8 @@ class StepStatus(Observed):
 
     index: Count = Field(description="Index of the step in the ladder, from 0.")
     summary: Word = Field(description='The step as people count, such as "2/4".')
-    entered_at: datetime = Field(description="When the step was entered.")
-    accepted_at: datetime | None = Field(
+    entered_at: AwareDatetime = Field(description="When the step was entered.")
+    accepted_at: AwareDatetime | None = Field(
         None, description="When the gateway had accepted the step's weight; evidence counts from here."
     )
 
@@ -122,7 +121,7 @@ class Decision(Observed):
     id: Id = Field(description="Id of the attempt that this is about.")
     verdict: DecisionVerdict = Field(description="What was decided.")
     reason: Word = Field(description="One word for the situation.")
-    at: datetime = Field(description="When it was decided.")
+    at: AwareDatetime = Field(description="When it was decided.")
 
 
 class Side(Observed):
@@ -158,7 +157,7 @@ class Signal(Observed):
     required: bool | None = Field(None, description="Whether promotion waits for this gate.")
     samples: Count | None = Field(None, description="Number of requests of both variants that were counted.")
     message: Sentence | None = Field(None, description="The gate's verdict in one sentence.")
-    last_sample_at: datetime | None = Field(None, description="Time of the newest sample.")
+    last_sample_at: AwareDatetime | None = Field(None, description="Time of the newest sample.")
 
 
 #: A double in Python's shortest form. A string, since JSON has no infinity, and evidence is kept bit for bit.
@@ -183,7 +182,7 @@ class Stream(Observed):
 class Checkpoint(Observed):
     """Evidence so far. It can be made again from the raw samples, and counts for nothing if the design has changed."""
 
-    as_of: datetime = Field(description="Time up to which samples are counted.")
+    as_of: AwareDatetime = Field(description="Time up to which samples are counted.")
     design: Id = Field(description="Hash of the design (gates, margins, weights) that the state belongs to.")
     streams: tuple[Stream, ...] = Field(
         (), max_length=MAX_STREAMS, description="State of each stream.", json_schema_extra=keyed_by("name")
@@ -193,7 +192,7 @@ class Checkpoint(Observed):
 class Hold(Observed):
     """Why the weight does not rise."""
 
-    since: datetime = Field(description="When the hold began.")
+    since: AwareDatetime = Field(description="When the hold began.")
     reason: Word = Field(description="One word for the situation.")
 
 
@@ -201,7 +200,7 @@ class Quarantined(Observed):
     """A candidate that was rolled back."""
 
     digest: Id = Field(description="What the candidate is recognised by.")
-    until: datetime = Field(description="Until when it is not tried again.")
+    until: AwareDatetime = Field(description="Until when it is not tried again.")
     attempts: int = Field(ge=1, description="How often it was tried.")
     reason: Word = Field(description="Why it was rolled back the last time.")
 
@@ -214,9 +213,9 @@ class Message(Observed):
     )
     fact: Sentence = Field(description="The fact in one sentence.")
     severity: Word = Field(description="Info, Warning or Incident.")
-    created_at: datetime = Field(description="When the fact became known.")
+    created_at: AwareDatetime = Field(description="When the fact became known.")
     attempts: Count = Field(0, description="How often it was tried to deliver the message.")
-    next_try_at: datetime | None = Field(None, description="When it is tried again.")
+    next_try_at: AwareDatetime | None = Field(None, description="When it is tried again.")
     delivered: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
         (), max_length=8, description="Channels that have taken the message.", json_schema_extra=ATOMIC_LIST
     )
@@ -228,8 +227,8 @@ class PastAttempt(Observed):
     attempt: Id = Field(description="Id of the attempt.")
     outcome: Outcome = Field(description="How it ended.")
     reason: Word = Field(description="Why it ended so.")
-    started_at: datetime = Field(description="When it began.")
-    ended_at: datetime = Field(description="When it ended.")
+    started_at: AwareDatetime = Field(description="When it began.")
+    ended_at: AwareDatetime = Field(description="When it ended.")
 
 
 _ROLLED_BACK = "has(oldSelf.decision) && oldSelf.decision.verdict == 'Rollback'"

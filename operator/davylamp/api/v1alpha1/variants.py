@@ -79,7 +79,7 @@ class Model(Strict):
     digest: Digest | None = Field(
         None,
         description="Digest of the model artefact. A candidate that was rolled back is recognised by it and kept in "
-        "quarantine; without a digest Davylamp takes one of the candidate's other fields.",
+        "quarantine; without a digest, by the rest of its description.",
     )
 
 
