@@ -206,8 +206,8 @@ WRONG = (
     _rollout(
         "metric far too long",
         "spec.signals.metrics[0].counter.events",
-        "may not be more than 4096",
-        put("spec.signals.metrics.0.counter.events", "a" * 4097),
+        "may not be more than 1024",
+        put("spec.signals.metrics.0.counter.events", "a" * 1025),
     ),
     _rollout(
         "gate of an unknown metric",

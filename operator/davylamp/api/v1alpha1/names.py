@@ -90,7 +90,7 @@ CounterSelector = Annotated[
     str,
     Text(
         r"^[a-zA-Z_:][a-zA-Z0-9_:]*(\{[^{}]*\})?$",
-        4096,
+        1024,
         'write the name of a counter, with label matchers if needed, such as credit_approved_total{decision="yes"}: '
         "no functions such as rate(), since Davylamp counts the raw samples itself",
     ),
