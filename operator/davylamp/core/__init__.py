@@ -1,0 +1,1 @@
+"""The pure part: facts in, decisions out. No clock, network, cluster, log or YAML."""

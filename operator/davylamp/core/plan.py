@@ -1,0 +1,170 @@
+"""What a rollout runs by: the ladder, the gates and the limits, as values with units."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from davylamp.core.model import Weight
+
+
+class SignalKind(StrEnum):
+    """What a signal counts."""
+
+    #: Failed requests among all requests.
+    ERRORS = "Errors"
+    #: Requests by duration.
+    LATENCY = "Latency"
+    #: An own pair of counters.
+    COUNTER = "Counter"
+
+
+class Direction(StrEnum):
+    """Which way a share moves when the candidate is worse."""
+
+    HIGHER = "Higher"
+    LOWER = "Lower"
+    EITHER = "Either"
+
+
+@dataclass(frozen=True, slots=True)
+class OddsRatioMargin:
+    """Largest accepted odds ratio in the worse direction, > 1."""
+
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class AbsoluteMargin:
+    """Largest accepted difference of two shares, as a fraction in (0, 0.5]."""
+
+    difference: float
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeMargin:
+    """Largest accepted difference of two shares as part of the baseline's, a fraction in (0, 1]."""
+
+    part: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlowdownMargin:
+    """Largest accepted slowdown of the whole distribution, as a fraction in (0, 1]: 0.1 is 10 % slower."""
+
+    part: float
+
+
+Margin = OddsRatioMargin | AbsoluteMargin | RelativeMargin | SlowdownMargin
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One thing that the candidate must show.
+
+    Parameters
+    ----------
+    name
+        ``errors``, ``latency`` or the name of an own metric.
+    kind
+        What the signal counts.
+    worse
+        Direction of a loss.
+    margin
+        Largest loss that is accepted.
+    allowance
+        Error share of the candidate that is accepted whatever the baseline's is, a fraction; None without one.
+    required
+        Whether promotion waits for this gate.
+    """
+
+    name: str
+    kind: SignalKind
+    worse: Direction
+    margin: Margin
+    allowance: float | None = None
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rung: a weight to reach, or (weight None) a pause at the weight before.
+
+    Parameters
+    ----------
+    weight
+        The candidate's share; None for a pause.
+    bake
+        Least time under observation here, or the length of the pause.
+    min_samples
+        Least requests that each variant must have served here, >= 0.
+    """
+
+    weight: Weight | None
+    bake: timedelta
+    min_samples: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TripWires:
+    """Gross faults that take the traffic back at once: ``error_share`` (fraction) over ``ticks`` ticks in a row."""
+
+    error_share: float
+    ticks: int
+    min_requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All settings of an attempt, complete.
+
+    Parameters
+    ----------
+    spec_hash, candidate_digest
+        What makes an attempt a new one, and what the candidate is recognised by.
+    steps
+        The ladder, at least one with a weight; weights rise.
+    gates
+        At least one.
+    interval
+        Time between two looks.
+    false_rollback_rate, false_promotion_rate
+        Probabilities in (0, 0.5], of the whole rollout.
+    promotion_bake, promotion_deadline
+        Time under observation at 100 %, and how long the last step waits for evidence.
+    cooldown
+        How long a rolled-back candidate stays in quarantine.
+    no_data_tell_after, no_data_roll_back_after
+        Counted from the last complete data; the latter None if the weight is held until a person decides.
+    trip_wires
+        Hard limits.
+    paused
+        Whether raises are suspended.
+    """
+
+    spec_hash: str
+    candidate_digest: str
+    steps: tuple[Step, ...]
+    gates: tuple[Gate, ...]
+    interval: timedelta
+    false_rollback_rate: float
+    false_promotion_rate: float
+    promotion_bake: timedelta
+    promotion_deadline: timedelta
+    cooldown: timedelta
+    no_data_tell_after: timedelta
+    no_data_roll_back_after: timedelta | None
+    trip_wires: TripWires
+    paused: bool = False
+
+    def weight_at(self, step: int) -> Weight:
+        """Return the weight that holds at step ``step``: its own, or for a pause that of the step before."""
+        for index in range(min(step, len(self.steps) - 1), -1, -1):
+            weight = self.steps[index].weight
+            if weight is not None:
+                return weight
+        return Weight(0)
+
+    def rung_below(self, weight: Weight) -> int:
+        """Return the highest step whose weight is at most ``weight``; -1 if there is none."""
+        fitting = [i for i, step in enumerate(self.steps) if step.weight is not None and step.weight <= weight]
+        return max(fitting, default=-1)
