@@ -225,13 +225,11 @@ def envoy(files: Layout) -> Part:
         "envoy",
         (
             str(wheel_program("envoy")),
-            f"--config-path={files.file('envoy.json')}",
-            "--service-cluster=contour",
-            "--service-node=lab",
-            "--concurrency=1",
+            *("--config-path", str(files.file("envoy.json"))),
+            *("--service-cluster", "contour", "--service-node", "lab", "--concurrency", "1"),
             # Shared memory is for hot restarts; several labs would meet in it.
             "--disable-hot-restart",
-            "--log-level=warning",
+            *("--log-level", "warning"),
         ),
         lambda: answers(at.ENVOY_STATS_PORT, "/ready"),
     )
