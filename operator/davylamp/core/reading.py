@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from gatestats.counters import Sample
-
 from davylamp.core.model import Variant
 from davylamp.core.plan import SignalKind
+from gatestats.counters import Sample
 
 
 class MatchKind(StrEnum):
