@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from e2e.demo.models.quality import THRESHOLD, Quality, quality
 from e2e.demo.serving.environment import CHECKOUT, ensure_environment, environment_key
-from e2e.demo.serving.kept import Progress, cache_root, kept
+from e2e.demo.serving.kept import Progress, kept
+from e2e.lab.places import cache
 
 VARIANTS: Final = ("fp32", "int8", "pruned")
 _SOURCES: Final = ("adult.py", "build.py", "export.py", "network.py")
@@ -90,9 +91,9 @@ def ensure_models(progress: Progress = print) -> Models:
     python = ensure_environment(progress)
 
     def build(folder: Path) -> None:
-        _run(python, folder, progress)
+        build_models(python, folder, progress)
 
-    return Models(python, kept(cache_root() / f"models-{_key()}", build, progress=progress))
+    return Models(python, kept(cache() / f"models-{_key()}", build, progress=progress))
 
 
 def qualities(people: HeldOut) -> dict[str, Quality]:
@@ -104,14 +105,14 @@ def qualities(people: HeldOut) -> dict[str, Quality]:
     }
 
 
-def _key() -> str:
-    parts = hashlib.sha256(environment_key().encode())
-    for source in _SOURCES:
-        parts.update((Path(__file__).parent / source).read_bytes())
-    return parts.hexdigest()[:16]
+def build_models(python: Path, folder: Path, progress: Progress) -> None:
+    """Make the models anew in an empty folder; ``ensure_models`` is the way to have them.
 
-
-def _run(python: Path, folder: Path, progress: Progress) -> None:
+    Raises
+    ------
+    ModelBuildError
+        If the builder fails.
+    """
     # One thread: the matrices are small, and threads that wait for each other cost more than they bring.
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(CHECKOUT)}
     with (folder / "build.log").open("w+", encoding="utf-8") as errors:
@@ -126,3 +127,10 @@ def _run(python: Path, folder: Path, progress: Progress) -> None:
             raise ModelBuildError(
                 f"making the models failed with exit code {builder.returncode}:\n{errors.read()[-2000:]}"
             )
+
+
+def _key() -> str:
+    parts = hashlib.sha256(environment_key().encode())
+    for source in _SOURCES:
+        parts.update((Path(__file__).parent / source).read_bytes())
+    return parts.hexdigest()[:16]

@@ -11,7 +11,8 @@ from typing import Final
 
 import uv
 
-from e2e.demo.serving.kept import Progress, cache_root, kept
+from e2e.demo.serving.kept import Progress, kept
+from e2e.lab.places import cache
 
 CHECKOUT: Final = Path(__file__).resolve().parents[3]
 _LOCK: Final = CHECKOUT / ".ci" / "locks" / "modelserver.txt"
@@ -45,7 +46,7 @@ def ensure_environment(progress: Progress = print) -> Path:
         _install(folder)
         progress("model servers: environment ready")
 
-    folder = cache_root() / f"venv-modelserver-{environment_key()}"
+    folder = cache() / f"venv-modelserver-{environment_key()}"
     return kept(folder, build, progress=progress) / "bin" / "python"
 
 

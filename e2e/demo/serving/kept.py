@@ -7,7 +7,6 @@ second waits for the first and takes what it made.
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,14 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 Progress = Callable[[str], None]
-
-
-def cache_root() -> Path:
-    """Return the folder that outlives the checkout: DAVYLAMP_CACHE, else the user's cache folder."""
-    if chosen := os.environ.get("DAVYLAMP_CACHE"):
-        return Path(chosen).expanduser()
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "davylamp"
 
 
 def kept(folder: Path, build: Callable[[Path], None], *, progress: Progress) -> Path:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from e2e.demo.models.artifacts import ensure_models
 from e2e.demo.traffic.bodies import request_bodies
 from e2e.demo.traffic.generator import Pace, Target, Traffic
-from e2e.demo.traffic.history import NO_ANSWER, NOBODY
+from e2e.demo.traffic.history import NOBODY, Second
 
 
 def main() -> None:
@@ -34,17 +34,20 @@ def main() -> None:
 async def _watch(traffic: Traffic) -> None:
     async with traffic:
         finished = asyncio.ensure_future(traffic.finished())
-        seen = 0
+        shown: datetime | None = None
         while not finished.done():
             await asyncio.wait({finished}, timeout=1)
-            lines = list(traffic.history.seconds())
-            # The last second is still filling.
-            complete = len(lines) if finished.done() else len(lines) - 1
-            for second in lines[seen:complete]:
-                counts = "  ".join(f"{_name(variant)} {status}: {count}" for variant, status, count in second.counts)
-                print(f"{second.start:%H:%M:%S}  {counts}", flush=True)
-            seen = max(seen, complete)
+            seconds = list(traffic.history.seconds(shown))
+            # The last second is still filling, until the traffic is over.
+            for second in seconds if finished.done() else seconds[:-1]:
+                print(_line(second), flush=True)
+                shown = second.start + timedelta(seconds=1)
         await finished
+
+
+def _line(second: Second) -> str:
+    counts = "  ".join(f"{_name(variant)} {status}: {count}" for variant, status, count in second.counts)
+    return f"{second.start:%H:%M:%S}  {counts}"
 
 
 def _summary(traffic: Traffic) -> str:
@@ -61,7 +64,7 @@ def _summary(traffic: Traffic) -> str:
 
 
 def _name(variant: str) -> str:
-    return variant if variant != NOBODY else f"nobody (status {NO_ANSWER}: no answer)"
+    return "nobody" if variant == NOBODY else variant
 
 
 if __name__ == "__main__":

@@ -121,8 +121,9 @@ class Traffic:
         self._pace = pace
         self._asked = 0
         self._shed = 0
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._in_flight = 0
         self._task: asyncio.Task[None] | None = None
+        self._pump: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin to send, in the background of the running loop; it ends by itself after the pace's duration."""
@@ -132,9 +133,12 @@ class Traffic:
 
     async def stop(self) -> None:
         """Send no more, and wait for what is under way (at most the pace's timeout). Stopping twice does nothing."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        if self._task is None:
+            return
+        (self._pump or self._task).cancel()
+        await asyncio.wait({self._task})
+        if not self._task.cancelled():
+            self._task.result()
 
     async def finished(self) -> None:
         """Wait until the pace's duration is over, and pass on what went wrong in the generator itself."""
@@ -143,14 +147,12 @@ class Traffic:
 
     def snapshot(self) -> Snapshot:
         """Return the books as they stand."""
-        counts = self.history.statuses()
-        variants = sorted({variant for variant, _ in counts})
-        served = {variant: self.history.served(variant) for variant in variants}
+        served = self.history.by_variant()
         return Snapshot(
             asked=self._asked,
             answered=len(self.history),
             shed=self._shed,
-            in_flight=len(self._under_way),
+            in_flight=self._in_flight,
             failed=sum(found.failed for found in served.values()),
             served=served,
         )
@@ -165,13 +167,16 @@ class Traffic:
     async def _run(self) -> None:
         timeout = aiohttp.ClientTimeout(total=self._pace.timeout.total_seconds())
         connector = aiohttp.TCPConnector(limit=self._pace.in_flight)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
-            try:
-                await self._send_when_due(session)
-            finally:
-                await asyncio.gather(*self._under_way)
+        # Each request stands for another caller: a cookie of one must not choose the variant of the next.
+        jar = aiohttp.DummyCookieJar()
+        async with (
+            aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=jar) as session,
+            asyncio.TaskGroup() as group,
+        ):
+            # Cancelling this one task ends the sending; the group still waits for what is under way.
+            self._pump = group.create_task(self._send_when_due(session, group))
 
-    async def _send_when_due(self, session: aiohttp.ClientSession) -> None:
+    async def _send_when_due(self, session: aiohttp.ClientSession, group: asyncio.TaskGroup) -> None:
         loop = asyncio.get_running_loop()
         # Answers are dated by the loop's clock, which never jumps, laid over the wall's reading at the start.
         zero, wall = loop.time(), datetime.now(UTC)  # noqa: TID251  # the demo is no part of the operator and has no Clock
@@ -179,18 +184,18 @@ class Traffic:
         for number, body in zip(range(total), cycle(self._bodies), strict=False):
             await asyncio.sleep(zero + number / self._pace.rate - loop.time())
             self._asked += 1
-            if len(self._under_way) >= self._pace.in_flight:
+            if self._in_flight >= self._pace.in_flight:
                 self._shed += 1
                 continue
-            task = asyncio.create_task(self._send(session, body, wall - timedelta(seconds=zero)))
-            self._under_way.add(task)
-            task.add_done_callback(self._under_way.discard)
+            self._in_flight += 1
+            group.create_task(self._send(session, body, wall - timedelta(seconds=zero)))
 
     async def _send(self, session: aiohttp.ClientSession, body: bytes, epoch: datetime) -> None:
         loop = asyncio.get_running_loop()
         sent = loop.time()
         variant, status, positive = await self._exchange(session, body)
         now = loop.time()
+        self._in_flight -= 1
         self.history.record(
             Answer(
                 at=epoch + timedelta(seconds=now),
@@ -205,7 +210,7 @@ class Traffic:
         headers = {"host": self._target.host, "content-type": "application/json", "x-request-id": str(uuid.uuid4())}
         url = self._target.gateway + self._target.path
         try:
-            async with session.post(url, data=body, headers=headers) as answer:
+            async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:
                 text = await answer.read()
         except (aiohttp.ClientError, TimeoutError):
             return NOBODY, NO_ANSWER, None

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from typing import Final
 
 #: The variant of an answer that no model server gave: the gateway's own errors, and requests without an answer.
@@ -63,13 +64,16 @@ class Served:
         How many decisions for an income over 50K.
     first, last
         Its first and last answer; ``None`` if it gave none.
+    first_failed
+        Its first error; ``None`` if it made none.
     """
 
-    requests: int
-    failed: int
-    positive: int
-    first: datetime | None
-    last: datetime | None
+    requests: int = 0
+    failed: int = 0
+    positive: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    first_failed: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ class History:
 
     def __init__(self) -> None:
         self._answers: list[Answer] = []
+        # Kept up to date, so that a live view costs the same after an hour as after a second.
+        self._served: dict[str, Served] = {}
 
     def record(self, answer: Answer) -> None:
         """Add one answer; instants never run backwards.
@@ -101,6 +107,7 @@ class History:
         if self._answers and answer.at < self._answers[-1].at:
             raise ValueError(f"answers must come in order: {answer.at} is before {self._answers[-1].at}")
         self._answers.append(answer)
+        self._served[answer.variant] = _add(self._served.get(answer.variant, Served()), answer)
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -112,8 +119,14 @@ class History:
         return tuple(self._answers[first:last])
 
     def served(self, variant: str, start: datetime | None = None, end: datetime | None = None) -> Served:
-        """Sum up what one variant answered with start <= at < end."""
-        return _sum(answer for answer in self.between(start, end) if answer.variant == variant)
+        """Sum up what one variant answered with start <= at < end; ``None`` means no limit on that side."""
+        if start is None and end is None:
+            return self._served.get(variant, Served())
+        return reduce(_add, (answer for answer in self.between(start, end) if answer.variant == variant), Served())
+
+    def by_variant(self) -> dict[str, Served]:
+        """Sum up what each variant answered so far; ``NOBODY`` for the gateway's own errors and missing answers."""
+        return dict(sorted(self._served.items()))
 
     def statuses(self, start: datetime | None = None, end: datetime | None = None) -> dict[tuple[str, int], int]:
         """Count answers by (variant, status) with start <= at < end."""
@@ -137,12 +150,12 @@ def _instant(answer: Answer) -> datetime:
     return answer.at
 
 
-def _sum(answers: Iterable[Answer]) -> Served:
-    kept = tuple(answers)
+def _add(served: Served, answer: Answer) -> Served:
     return Served(
-        requests=len(kept),
-        failed=sum(answer.failed for answer in kept),
-        positive=sum(answer.positive is True for answer in kept),
-        first=kept[0].at if kept else None,
-        last=kept[-1].at if kept else None,
+        requests=served.requests + 1,
+        failed=served.failed + answer.failed,
+        positive=served.positive + (answer.positive is True),
+        first=served.first or answer.at,
+        last=answer.at,
+        first_failed=served.first_failed or (answer.at if answer.failed else None),
     )
