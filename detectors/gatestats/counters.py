@@ -18,6 +18,15 @@ _LARGEST_EXACT = 2**53
 _TOLERANCE = 1e-9
 
 
+def whole(name: str, value: float) -> int:
+    """Return a cumulative count as an int, or raise ValueError unless it is whole within 1e-9 and in 0..2^53."""
+    if not 0 <= value <= _LARGEST_EXACT:  # also refuses NaN
+        raise ValueError(f"{name} must be in 0..2^53, got {value}")
+    if abs(value - round(value)) > _TOLERANCE:
+        raise ValueError(f"{name} must be a whole number, got {value}")
+    return round(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One raw sample of a cumulative counter.
@@ -36,10 +45,7 @@ class Sample:
     def __post_init__(self) -> None:
         if not math.isfinite(self.time):
             raise ValueError(f"time of a sample must be finite, got {self.time}")
-        if not 0 <= self.value <= _LARGEST_EXACT:  # also refuses NaN
-            raise ValueError(f"counter at {self.time} must be in 0..2^53, got {self.value}")
-        if abs(self.value - round(self.value)) > _TOLERANCE:
-            raise ValueError(f"counter at {self.time} must be a whole number, got {self.value}")
+        whole(f"counter at {self.time}", self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +135,7 @@ def gains_between(
     dict or None
         Increments of every series asked for (0 for those absent); None if no difference ends in the tick.
     """
-    _refuse_bad_tick(start, end)
+    refuse_bad_tick(start, end)
     gained = fold(scrapes_of(series), Tally(start, end, born=born))
     return None if gained is None else {key: gained.get(key, 0) for key in series}
 
@@ -166,7 +172,7 @@ def count_events(
         If an event sample has no request sample of the same scrape beside it: the two must not be paired.
     """
     start, end = window
-    _refuse_bad_tick(start, end)
+    refuse_bad_tick(start, end)
     scraped = {sample.time for samples in total.values() for sample in samples}
     for key, samples in events.items():
         for sample in samples:
@@ -261,6 +267,7 @@ def _sum_of(gained: Mapping[object, int], kind: str) -> int:
     return sum(count for key, count in gained.items() if isinstance(key, tuple) and key[0] == kind)
 
 
-def _refuse_bad_tick(start: float, end: float) -> None:
+def refuse_bad_tick(start: float, end: float) -> None:
+    """Raise ValueError unless start < end."""
     if not start < end:  # also refuses NaN
         raise ValueError(f"a tick must end after it starts, got ({start}, {end}]")

@@ -6,7 +6,7 @@ Source: Robbins (1970); statistics.md 1.5, Bernoulli confidence sequence with a 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gatestats.ticks import refuse_bad_count, refuse_bad_level
 
@@ -29,12 +29,10 @@ def rate_bounds(events: int, total: int, level: float) -> tuple[float, float]:
     refuse_bad_count("total", total)
     refuse_bad_count("events", events, total)
     refuse_bad_level(level)
-    limit = -math.log1p(-level)
-    mixture = _log_beta(_PRIOR + events, _PRIOR + total - events) - _log_beta(_PRIOR, _PRIOR)
     middle = (events + _PRIOR) / (total + 2 * _PRIOR)
 
     def rejected(rate: float) -> bool:
-        return mixture - events * math.log(rate) - (total - events) * math.log1p(-rate) >= limit
+        return _rejected(events, total, rate, level)
 
     low = _outermost(rejected, middle, 0.0) if events else 0.0
     high = _outermost(rejected, middle, 1.0) if events < total else 1.0
@@ -82,3 +80,40 @@ def _outermost(rejected: Callable[[float], bool], inside: float, end: float) -> 
 
 def _log_beta(left: float, right: float) -> float:
     return math.lgamma(left) + math.lgamma(right) - math.lgamma(left + right)
+
+
+def quantile_bounds(
+    edges: Sequence[float], counts: Sequence[int], quantile: float, level: float
+) -> tuple[float | None, float | None]:
+    """Return edges between which a quantile lies; None where the counts give no bound.
+
+    The share below an edge is bounded as in `rate_bounds`. Only the edge just beyond the true quantile on either side
+    can fail, because counts grow with the edge; each gets half of the error.
+
+    Parameters
+    ----------
+    edges, counts
+        As in `gatestats.ticks.TwoArmHistogram`.
+    quantile
+        In (0, 1).
+    level
+        Coverage over all looks together, in (0, 1).
+    """
+    refuse_bad_level(quantile)
+    refuse_bad_level(level)
+    total, below = sum(counts), 0
+    low: float | None = None
+    for edge, count in zip(edges, counts, strict=True):
+        below += count
+        if not math.isfinite(edge):
+            break
+        if _rejected(below, total, quantile, 1 - (1 - level) / 2):
+            if below > quantile * total:
+                return low, edge
+            low = edge
+    return low, None
+
+
+def _rejected(events: int, total: int, rate: float, level: float) -> bool:
+    mixture = _log_beta(_PRIOR + events, _PRIOR + total - events) - _log_beta(_PRIOR, _PRIOR)
+    return mixture - events * math.log(rate) - (total - events) * math.log1p(-rate) >= -math.log1p(-level)
