@@ -3,8 +3,10 @@
 import http.client
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +64,11 @@ class Api:
         connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=trust, timeout=seconds)
         try:
             payload = None if body is None else body if isinstance(body, str) else json.dumps(body)
-            headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json", "Content-Type": content_type}
+            headers = {
+                "Authorization": f"Bearer {self._token}",
+                "Accept": "application/json",
+                "Content-Type": content_type,
+            }
             connection.request(method, path, payload, headers)
             answer = connection.getresponse()
             raw = answer.read()
@@ -128,13 +134,20 @@ class Api:
         except KeyError:
             raise LabError(f"the API server knows no {kind} in {version}: apply its CRD first") from None
 
-    def apply_crds(self, manifests: list[Object], *, within: timedelta = timedelta(seconds=30)) -> None:
-        """Apply custom resource definitions and wait until the server serves them."""
-        for manifest in manifests:
-            self.apply(manifest)
-        for manifest in manifests:
-            path = self.path_of(manifest)
-            until(lambda path=path: self._established(path), f"{path} is established", within=within)  # type: ignore[misc]
+    def install_crds(self, manifests: Sequence[Object], *, within: timedelta = timedelta(seconds=30)) -> None:
+        """Create the custom resource definitions that are missing, and wait until the server serves all of them."""
+        # Creating costs the API server half of what applying does, and several at once cost half the time.
+        with ThreadPoolExecutor(max_workers=4) as pool:
+            list(pool.map(self._create_missing, manifests))
+        for path in map(self.path_of, manifests):
+            until(partial(self._established, path), f"{path} is established", within=within)
+
+    def _create_missing(self, manifest: Object) -> None:
+        try:
+            self.create(self.path_of(manifest).rpartition("/")[0], manifest)
+        except ApiError as error:
+            if error.status != http.HTTPStatus.CONFLICT:
+                raise
 
     def _established(self, path: str) -> bool:
         return condition(self.get(path), "Established") == "True"
@@ -142,7 +155,7 @@ class Api:
 
 def condition(resource: Mapping[str, Any], kind: str) -> str | None:
     """Return the status of a condition of an object: "True", "False", "Unknown", or None where it is absent."""
-    for entry in resource.get("status", {}).get("conditions", []):
+    for entry in (resource.get("status") or {}).get("conditions") or []:
         if entry["type"] == kind:
             return str(entry["status"])
     return None

@@ -16,8 +16,8 @@ import yaml
 
 from e2e.lab.failure import LabError
 from e2e.lab.places import GO_MODULES, binaries
-from e2e.lab.progress import Progress, on_stderr
 from e2e.lab.processes import last_lines
+from e2e.lab.progress import Progress, on_stderr
 from e2e.lab.recipes import MANIFESTS, PROGRAMS, Manifests, Program
 from e2e.lab.toolchain import Go, find_go
 

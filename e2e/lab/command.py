@@ -33,7 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m e2e.lab", description="A real Kubernetes control plane, gateway and Prometheus as local processes.")
+    parser = argparse.ArgumentParser(
+        prog="python -m e2e.lab",
+        description="A real Kubernetes control plane, gateway and Prometheus as local processes.",
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, act, text in (
         ("up", _up, "build what is missing, start the lab, wait until it is ready"),
@@ -45,7 +48,9 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(act=act)
         if name != "build":
-            command.add_argument("--name", default=None, help=f"the lab (default: ${NAME_VARIABLE}, or {chosen_name({})})")
+            command.add_argument(
+                "--name", default=None, help=f"the lab (default: ${NAME_VARIABLE}, or {chosen_name({})})"
+            )
         if name in {"up", "exec"}:
             _add_start_options(command)
         if name in {"up", "down"}:
@@ -54,14 +59,20 @@ def _parser() -> argparse.ArgumentParser:
             _add_exec_options(command)
         if name == "build":
             known = ", ".join(recipe.name for recipe in PROGRAMS)
-            command.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"some of {known} (default: what a lab needs)")
+            command.add_argument(
+                "programs", nargs="*", metavar="PROGRAM", help=f"some of {known} (default: what a lab needs)"
+            )
     return parser
 
 
 def _add_start_options(command: argparse.ArgumentParser) -> None:
     profiles = [profile.value for profile in Profile]
-    command.add_argument("--profile", choices=profiles, default=Profile.FULL.value, help="how much to start (default: full)")
-    command.add_argument("--scrape-interval", type=float, default=1.0, metavar="SECONDS", help="Prometheus' (default: 1)")
+    command.add_argument(
+        "--profile", choices=profiles, default=Profile.FULL.value, help="how much to start (default: full)"
+    )
+    command.add_argument(
+        "--scrape-interval", type=float, default=1.0, metavar="SECONDS", help="Prometheus' (default: 1)"
+    )
 
 
 def _add_exec_options(command: argparse.ArgumentParser) -> None:
@@ -69,7 +80,9 @@ def _add_exec_options(command: argparse.ArgumentParser) -> None:
     how.add_argument("--up", action="store_true", help="start the lab first if it is down")
     how.add_argument("--own", metavar="NAME", help="start a lab for this command alone, and remove it afterwards")
     how.add_argument("--bare", action="store_true", help="start no lab: only make sure that the command may start labs")
-    command.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the command and its arguments")
+    command.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the command and its arguments"
+    )
 
 
 def _lab(options: argparse.Namespace, name: str | None, *, lasting: bool) -> Lab:

@@ -103,4 +103,6 @@ class Component:
 
     def _environment(self) -> Mapping[str, str]:
         proxies = {"http_proxy", "https_proxy", "all_proxy"}
-        return {key: value for key, value in os.environ.items() if key.lower() not in proxies} | dict(self.part.environment)
+        return {key: value for key, value in os.environ.items() if key.lower() not in proxies} | dict(
+            self.part.environment
+        )

@@ -1,2 +1,6 @@
-def up(name): raise NotImplementedError
-def down(name): raise NotImplementedError
+def up(name):
+    raise NotImplementedError
+
+
+def down(name):
+    raise NotImplementedError

@@ -3,10 +3,8 @@
 import json
 import os
 import secrets
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -254,7 +252,11 @@ class Lab:
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
         """Write a kubeconfig with the rights of a service account, valid for a day."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
-        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 86400},
+        }
         token = self.api.create(path, request)["status"]["token"]
         file = self.files.file(f"kubeconfig-{namespace}-{service_account}")
         starting.write_secret(file, rendering.kubeconfig(self.api_url, str(self.authority), token, namespace))

@@ -111,7 +111,12 @@ def allow_namespaces() -> None:
         The kernel forbids it; says what to enable.
     """
     probe = subprocess.run(
-        [sys.executable, "-I", "-c", f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({netns.CLONE_NEWNET}) != 0)"],
+        [
+            sys.executable,
+            "-I",
+            "-c",
+            f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({netns.CLONE_NEWNET}) != 0)",
+        ],
         check=False,
     )
     if probe.returncode == 0:

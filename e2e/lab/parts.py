@@ -1,6 +1,7 @@
 """The lab's programs: how each is started, and how it shows that it is ready."""
 
 import http.client
+import socket
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -86,6 +87,15 @@ def answers(port: int, path: str, *, secure: bool = False, token: str | None = N
         return False
     finally:
         connection.close()
+
+
+def listens(port: int) -> bool:
+    """Whether a local server takes connections."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=2).close()
+    except OSError:
+        return False
+    return True
 
 
 def etcd(files: Layout, *, unsafe: bool) -> Part:
@@ -202,7 +212,7 @@ def contour(files: Layout) -> Part:
             "--kubernetes-client-qps=100",
             "--kubernetes-client-burst=200",
         ),
-        lambda: answers(at.CONTOUR_PORT, "/healthz"),
+        lambda: answers(at.CONTOUR_PORT, "/healthz") and listens(at.XDS_PORT),
         {"GOMAXPROCS": "2", "GOMEMLIMIT": "256MiB"},
     )
 

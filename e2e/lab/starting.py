@@ -3,8 +3,8 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -92,22 +92,13 @@ def start(components: Mapping[str, Component], files: Layout, api: Api) -> None:
     """
     with ThreadPoolExecutor(max_workers=4, thread_name_prefix="lab") as pool:
         control_plane = pool.submit(_start_control_plane, components)
-        beside = [pool.submit(_start_one, components["prometheus"])] if "prometheus" in components else []
-        if "envoy" in components:
-            beside.append(pool.submit(_start_envoy, components, files))
+        others = [pool.submit(_start_one, components["prometheus"])] if "prometheus" in components else []
         control_plane.result()
-        steps: list[Callable[[], None]] = [lambda: _start_one(components["kube-controller-manager"])]
-        if "contour" in components:
-            steps.append(lambda: _start_gateway(components, api))
-        _all(beside + [pool.submit(step) for step in steps])
+        others.append(pool.submit(_start_one, components["kube-controller-manager"]))
         if "envoy" in components:
-            # Contour tells Envoy of its listeners, so Envoy is ready last.
-            components["envoy"].wait_ready()
-
-
-def _all(futures: list[Future[None]]) -> None:
-    for future in futures:
-        future.result()
+            _start_gateway(components, files, api)
+        for other in others:
+            other.result()
 
 
 def _start_one(component: Component) -> None:
@@ -120,31 +111,33 @@ def _start_control_plane(components: Mapping[str, Component]) -> None:
     _start_one(components["kube-apiserver"])
 
 
-def _start_envoy(components: Mapping[str, Component], files: Layout) -> None:
-    envoy = components["envoy"]
-    if envoy.running:
-        return
+def _start_envoy(envoy: Component, files: Layout) -> None:
+    if not envoy.running:
+        _write_bootstrap(files)
+    _start_one(envoy)
+
+
+def _write_bootstrap(files: Layout) -> None:
     log = files.log("envoy")
     with log.open("ab") as output:
         outcome = subprocess.run(contour_bootstrap(files), stdout=output, stderr=output, check=False)
     if outcome.returncode != 0:
         raise LabError(f"contour wrote no configuration for Envoy; the end of {log}:\n{last_lines(log)}")
-    envoy.start()
 
 
-def _start_gateway(components: Mapping[str, Component], api: Api) -> None:
-    gateway = rendering.gateway_objects()[-1]
+def _start_gateway(components: Mapping[str, Component], files: Layout, api: Api) -> None:
     if not components["contour"].running:
         for manifests in MANIFESTS:
-            api.apply_crds(json.loads(manifest_file(manifests).read_text(encoding="utf-8")))
+            api.install_crds(json.loads(manifest_file(manifests).read_text(encoding="utf-8")))
         for thing in rendering.gateway_objects():
             api.apply(thing)
-        components["contour"].start()
-    components["contour"].wait_ready()
-    path = api.path_of(gateway)
+    _start_one(components["contour"])
+    # Only now: an Envoy that finds no Contour waits long before it tries again.
+    _start_envoy(components["envoy"], files)
+    path = api.path_of(rendering.gateway_objects()[-1])
     until(
         lambda: condition(api.get(path), "Programmed") == "True",
-        f"the Gateway is Programmed (logs: {components['contour'].part.name}.log, envoy.log)",
+        f"the Gateway is Programmed (see {files.log('contour')})",
         within=_GATEWAY_PATIENCE,
     )
 
