@@ -1,0 +1,322 @@
+"""Turn raw samples into evidence: one e-process per stream, advanced tick by tick.
+
+Rule 1: evidence is a function of the raw samples and the windows they are cut into; a replay gives the same bits.
+Rule 2: windows join without gap or overlap while the weight stays; a change of weight starts a new stratum, and the
+window in which it happened is dropped.
+Rule 3: what cannot be counted is said, with the series' name, and changes no state.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from davylamp.core.latency import Baseline, latency_design
+from davylamp.core.model import Variant
+from davylamp.core.plan import (
+    AbsoluteMargin,
+    Direction,
+    Gate,
+    OddsRatioMargin,
+    Plan,
+    RelativeMargin,
+    SignalKind,
+    SlowdownMargin,
+)
+from davylamp.core.reading import Reading, SignalReading, Target
+from gatestats.buckets import edges_of, pool_buckets, rebucket
+from gatestats.counters import count_events, pool
+from gatestats.histogram_counters import NativeSample, classic_gains, native_gains
+from gatestats.non_inferiority import ErrorRateDesign
+from gatestats.odds_ratio import OddsRatioDesign
+from gatestats.process import Process, restore
+from gatestats.rates import AbsoluteRateDesign, RelativeRateDesign
+from gatestats.state import State
+from gatestats.ticks import OneArmCounts, TwoArmCounts, TwoArmHistogram, Worse
+
+#: Difference of error shares that promotion forgives when the gate does not say.
+DEFAULT_ALLOWANCE: Final = 0.005
+
+Window = tuple[datetime, datetime]
+Buckets = Mapping[tuple[float, float], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One e-process: its gate, its design and its state so far."""
+
+    gate: str
+    design: Process
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a gate has no usable data at this look; `variant` None if the source itself is the trouble."""
+
+    sentence: str
+    variant: Variant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that was seen of one attempt.
+
+    Parameters
+    ----------
+    as_of
+        Time up to which samples are counted, UTC; None before the first look.
+    streams
+        By stream name.
+    baselines
+        The baseline's histogram of before the rollout, by latency gate, frozen when the first weight is given.
+    samples
+        Requests of (baseline, candidate) since the step was accepted, by gate.
+    troubles
+        By gate, of the last look; a gate without trouble had data.
+    candidate_errors, candidate_requests
+        Of the last look, by the errors gate; None if unknown.
+    share
+        The candidate's share of the requests of the last look, 0..1; None if unknown.
+    """
+
+    as_of: datetime | None = None
+    streams: Mapping[str, Stream] = field(default_factory=dict)
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    samples: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    troubles: Mapping[str, Trouble] = field(default_factory=dict)
+    candidate_errors: int | None = None
+    candidate_requests: int | None = None
+    share: float | None = None
+
+    def to_json(self) -> str:
+        """Return the part that must survive a restart as one line of JSON."""
+        return json.dumps(
+            {
+                "streams": {name: stream.state.to_json() for name, stream in self.streams.items()},
+                "baselines": {name: baseline.to_plain() for name, baseline in self.baselines.items()},
+                "samples": {name: list(counts) for name, counts in self.samples.items()},
+            },
+            allow_nan=False,
+            separators=(",", ":"),
+        )
+
+
+def begin(plan: Plan) -> Evidence:
+    """Return the evidence of an attempt before its first look."""
+    return _with_streams(plan, Evidence())
+
+
+def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
+    """Read back what `Evidence.to_json` wrote.
+
+    Parameters
+    ----------
+    plan
+        The plan of the same attempt.
+    text
+        The stored line, perhaps damaged.
+    as_of
+        Time up to which it counts samples, UTC.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged or belongs to other gates; the caller then begins anew.
+    """
+    try:
+        data = json.loads(text)
+        baselines = {str(name): Baseline.from_plain(plain) for name, plain in data["baselines"].items()}
+        samples = {str(name): (int(low), int(high)) for name, (low, high) in data["samples"].items()}
+        states = dict(data["streams"])
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError) as broken:
+        raise ValueError(f"stored evidence is damaged: {broken!r}") from broken
+    fresh = _with_streams(plan, Evidence(as_of=as_of, baselines=baselines, samples=samples))
+    if states.keys() != fresh.streams.keys():
+        raise ValueError(f"stored evidence has the streams {sorted(states)}, the gates make {sorted(fresh.streams)}")
+    streams = {
+        name: replace(stream, state=restore(stream.design, str(states[name]))) for name, stream in fresh.streams.items()
+    }
+    return replace(fresh, streams=streams)
+
+
+def new_stratum(evidence: Evidence, as_of: datetime) -> Evidence:
+    """Return the evidence after a change of weight: counting goes on at ``as_of``, samples of the step start at 0."""
+    return replace(evidence, as_of=as_of, samples={})
+
+
+def observe(plan: Plan, evidence: Evidence, reading: Reading, window: Window) -> Evidence:
+    """Return the evidence after one more look.
+
+    Parameters
+    ----------
+    plan, evidence
+        What is judged, and what was seen before.
+    reading
+        Raw samples of all gates.
+    window
+        Start and end of the look, (start, end], UTC; the start is ``evidence.as_of`` unless a stratum was cut.
+    """
+    seen = replace(evidence, as_of=window[1], troubles={}, candidate_errors=None, candidate_requests=None, share=None)
+    for gate in plan.gates:
+        signal = reading.signals.get(gate.name, SignalReading(targets={}))
+        trouble = next((Trouble(text, variant) for variant, text in sorted(signal.trouble.items())), None)
+        try:
+            seen = _with_trouble(seen, gate, trouble) if trouble else _look(seen, gate, signal, window)
+        except ValueError as unusable:
+            seen = _with_trouble(seen, gate, Trouble(str(unusable)))
+    return seen
+
+
+def learn_baseline(plan: Plan, evidence: Evidence, reading: Reading, window: Window) -> Evidence:
+    """Return the evidence after a look before any traffic: only the baseline's histograms and its presence count."""
+    seen = replace(evidence, as_of=window[1], troubles={})
+    for gate in plan.gates:
+        signal = reading.signals.get(gate.name, SignalReading(targets={}))
+        text = signal.trouble.get(Variant.BASELINE)
+        try:
+            if text:
+                seen = _with_trouble(seen, gate, Trouble(text, Variant.BASELINE))
+            elif gate.kind is SignalKind.LATENCY:
+                seen = _learn_histogram(seen, gate, signal, window)
+            else:
+                _counts(gate, signal, Variant.BASELINE, window)
+        except ValueError as unusable:
+            seen = _with_trouble(seen, gate, Trouble(str(unusable), Variant.BASELINE))
+    return _with_streams(plan, seen)
+
+
+def source_down(plan: Plan, evidence: Evidence, sentence: str) -> Evidence:
+    """Return the evidence after a look that the source did not answer: nothing is known, and nothing is counted."""
+    troubles = {gate.name: Trouble(sentence) for gate in plan.gates}
+    return replace(evidence, troubles=troubles, candidate_errors=None, candidate_requests=None, share=None)
+
+
+def designs(gate: Gate, baseline: Baseline | None) -> Mapping[str, Process]:
+    """Return the e-processes of a gate by stream name; none for a latency gate whose baseline is not known yet."""
+    if gate.kind is SignalKind.LATENCY:
+        latency = None if baseline is None else latency_design(baseline, slowdown(gate))
+        return {} if latency is None else {gate.name: latency.process}
+    if gate.worse is Direction.EITHER:
+        return {f"{gate.name}:{worse.value}": _rate_design(gate, worse) for worse in Worse}
+    return {gate.name: _rate_design(gate, Worse(gate.worse.value))}
+
+
+def slowdown(gate: Gate) -> float:
+    """Return the margin of a latency gate as a ratio above 1."""
+    if not isinstance(gate.margin, SlowdownMargin):
+        message = f"gate {gate.name} reads latency, so its margin must be a slowdown, got {gate.margin}"
+        raise ValueError(message)  # noqa: TRY004 - the value of a gate is wrong, not a caller's type
+    return 1 + gate.margin.part
+
+
+def _rate_design(gate: Gate, worse: Worse) -> Process:
+    match gate.margin:
+        case OddsRatioMargin(ratio) if gate.kind is SignalKind.ERRORS:
+            return ErrorRateDesign(ratio, gate.allowance or DEFAULT_ALLOWANCE, worse)
+        case OddsRatioMargin(ratio):
+            return OddsRatioDesign(ratio, worse)
+        case AbsoluteMargin(difference):
+            return AbsoluteRateDesign(difference, worse)
+        case RelativeMargin(part):
+            return RelativeRateDesign(part, worse)
+        case SlowdownMargin():
+            raise ValueError(f"gate {gate.name} reads a share, so its margin cannot be a slowdown")
+
+
+def _with_streams(plan: Plan, evidence: Evidence) -> Evidence:
+    streams: dict[str, Stream] = {}
+    for gate in plan.gates:
+        for name, design in designs(gate, evidence.baselines.get(gate.name)).items():
+            known = evidence.streams.get(name)
+            kept = known is not None and known.design == design
+            streams[name] = known if known is not None and kept else Stream(gate.name, design, design.start())
+    return replace(evidence, streams=streams)
+
+
+def _with_trouble(evidence: Evidence, gate: Gate, trouble: Trouble) -> Evidence:
+    return replace(evidence, troubles={**evidence.troubles, gate.name: trouble})
+
+
+def _look(evidence: Evidence, gate: Gate, signal: SignalReading, window: Window) -> Evidence:
+    if gate.kind is SignalKind.LATENCY:
+        return _look_at_latency(evidence, gate, signal, window)
+    arms = [_counts(gate, signal, variant, window) for variant in Variant]
+    if arms == [None, None]:
+        return evidence
+    baseline, candidate = (arm or OneArmCounts(0, 0) for arm in arms)
+    tick = TwoArmCounts(baseline.events, baseline.total, candidate.events, candidate.total)
+    seen = _advance(evidence, gate, tick)
+    seen = _counted(seen, gate, baseline.total, candidate.total)
+    if gate.kind is SignalKind.ERRORS:
+        total = baseline.total + candidate.total
+        share = candidate.total / total if total else None
+        seen = replace(seen, candidate_errors=candidate.events, candidate_requests=candidate.total, share=share)
+    return seen
+
+
+def _look_at_latency(evidence: Evidence, gate: Gate, signal: SignalReading, window: Window) -> Evidence:
+    arms = [_buckets(gate, signal, variant, window) for variant in Variant]
+    known = evidence.baselines.get(gate.name)
+    design = None if known is None else latency_design(known, slowdown(gate))
+    if arms == [None, None] or known is None or design is None:
+        return evidence
+    baseline, candidate = (rebucket(known.edges, arm or {}) for arm in arms)
+    tick = design.tick(TwoArmHistogram(known.edges, baseline, candidate))
+    seen = _advance(evidence, gate, tick)
+    return _counted(seen, gate, sum(baseline), sum(candidate))
+
+
+def _learn_histogram(evidence: Evidence, gate: Gate, signal: SignalReading, window: Window) -> Evidence:
+    buckets = _buckets(gate, signal, Variant.BASELINE, window)
+    if not buckets or not sum(buckets.values()):
+        return evidence
+    known = evidence.baselines.get(gate.name)
+    edges = edges_of(buckets) if known is None else known.edges
+    counts = rebucket(edges, buckets)
+    if known is not None:
+        counts = tuple(before + now for before, now in zip(known.counts, counts, strict=True))
+    return replace(evidence, baselines={**evidence.baselines, gate.name: Baseline(edges, counts)})
+
+
+def _advance(evidence: Evidence, gate: Gate, tick: TwoArmCounts | TwoArmHistogram) -> Evidence:
+    streams = {
+        name: replace(stream, state=stream.design.update(stream.state, tick)) if stream.gate == gate.name else stream
+        for name, stream in evidence.streams.items()
+    }
+    return replace(evidence, streams=streams)
+
+
+def _counted(evidence: Evidence, gate: Gate, baseline: int, candidate: int) -> Evidence:
+    before = evidence.samples.get(gate.name, (0, 0))
+    return replace(evidence, samples={**evidence.samples, gate.name: (before[0] + baseline, before[1] + candidate)})
+
+
+def _counts(gate: Gate, signal: SignalReading, variant: Variant, window: Window) -> OneArmCounts | None:
+    targets = _targets(gate, signal, variant)
+    return pool(
+        count_events(dict(target.events.items()), dict(target.total.items()), _seconds(window)) for target in targets
+    )
+
+
+def _buckets(gate: Gate, signal: SignalReading, variant: Variant, window: Window) -> Buckets | None:
+    return pool_buckets([_target_buckets(target, window) for target in _targets(gate, signal, variant)])
+
+
+def _targets(gate: Gate, signal: SignalReading, variant: Variant) -> tuple[Target, ...]:
+    targets = signal.targets.get(variant, ())
+    if not targets:
+        raise ValueError(f"no series of the {variant.value.lower()} for {gate.name}")
+    return targets
+
+
+def _target_buckets(target: Target, window: Window) -> Buckets | None:
+    if target.native:
+        samples = [NativeSample(time, buckets) for time, buckets in target.native]
+        return native_gains(samples, _seconds(window))
+    return classic_gains(target.buckets, _seconds(window))
+
+
+def _seconds(window: Window) -> tuple[float, float]:
+    return window[0].timestamp(), window[1].timestamp()
