@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import yaml
 from kubernetes import client, config, watch
 
 from davylamp.api.v1alpha1.kinds import GROUP, KINDS, MODEL_ROLLOUT, VERSION, Scope
+from e2e.lab import Lab
 from tests.davylamp.api.manifests import CRDS, Manifest
 
 _KINDS = {kind.name: kind for kind in KINDS}
@@ -53,11 +53,9 @@ class Cluster:
 
 
 @pytest.fixture(scope="session")
-def kubeconfig() -> Path:
-    path = os.environ.get("DAVYLAMP_TEST_KUBECONFIG")
-    if not path:
-        pytest.skip("no control plane: set DAVYLAMP_TEST_KUBECONFIG")
-    return Path(path)
+def kubeconfig(session_lab: Lab) -> Path:
+    session_lab.ensure_ready()
+    return session_lab.kubeconfig
 
 
 @pytest.fixture(scope="session")

@@ -47,6 +47,12 @@ def place(manifest: Manifest, path: str) -> tuple[Any, Any]:
     return container, last
 
 
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the way to each place inside a document, the document itself first."""
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(found for key, child in children for found in paths(child, (*path, key)))]
+
+
 def put(path: str, value: Any) -> Change:
     def change(manifest: Manifest) -> None:
         container, key = place(manifest, path)

@@ -16,7 +16,8 @@ from davylamp.api.v1alpha1.conditions import (
     stalled,
     waiting_for_person,
 )
-from davylamp.api.v1alpha1.status import MAX_MESSAGE, Condition, Phase
+from davylamp.api.v1alpha1.status import MAX_MESSAGE, Condition
+from davylamp.core.model import Phase
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)
@@ -85,7 +86,7 @@ def test_never_both_in_progress_and_failed(mark: Callable[[Situation], tuple[Con
 
 def test_waiting_for_a_time_is_progress_and_waiting_for_a_person_is_not() -> None:
     timed = {c.type: c.status.value for c in for_phase(Phase.PAUSED, situation())}
-    person = {c.type: c.status.value for c in for_phase(Phase.PAUSED, situation(), needs_person=True)}
+    person = {c.type: c.status.value for c in waiting_for_person(situation())}
     assert (timed["Reconciling"], person["Reconciling"]) == ("True", "False")
     assert person["Ready"] == "False"
 

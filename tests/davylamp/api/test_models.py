@@ -43,5 +43,11 @@ def test_many_faults_are_told_in_one_line_of_bearable_length() -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_whole_number_may_be_written_as_a_fraction_as_kubernetes_allows() -> None:
+    spec = ModelRolloutSpec.parse(changed(smallest(), put("spec.steps.0.weight", 5.0))["spec"])
+    assert spec.steps is not None
+    assert spec.steps[0].weight == 5
+
+
 def test_at_least_forty_manifests_are_wrong_each_in_its_own_way() -> None:
     assert len({wrong.name for wrong in WRONG}) == len(WRONG) >= 40

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davylamp.api.v1alpha1.stored import read_status
+from tests.davylamp.api.manifests import paths
 
 T0 = "2026-03-01T12:00:00Z"
 WHOLE: dict[str, Any] = {
@@ -23,16 +24,18 @@ WHOLE: dict[str, Any] = {
     "message": "5 % for 3m of 5m",
     "epoch": 7,
     "attempt": {"id": "a1", "number": 1, "candidateDigest": "sha256:1", "specHash": "h", "startedAt": T0},
-    "step": {"index": 0, "summary": "1/4", "enteredAt": T0, "acceptedAt": T0},
+    "step": {"index": 0, "summary": "1/4", "enteredAt": T0, "acceptedAt": T0, "bakedSeconds": 180.5},
     "weight": {"requested": 5, "programmed": 5, "observed": 4.8},
     "decision": {"id": "a1", "verdict": "Continue", "reason": "Baking", "at": T0},
     "hold": {"since": T0, "reason": "SourceDown"},
+    "fights": [T0],
+    "errorTicks": 1,
     "signals": [
         {"name": "errors", "verdict": "Inconclusive", "baseline": {"total": 9500, "events": 10, "value": 0.001},
          "candidate": {"total": 500, "events": 0, "value": 0}, "difference": -0.001,
          "interval": {"low": -0.01, "high": 0.008}, "evidence": -0.2, "threshold": 2.0, "samples": 10000},
     ],
-    "evidence": {"asOf": T0, "design": "d", "streams": [{"name": "errors", "values": ["0.1", "-inf", "-0.0"]}]},
+    "evidence": {"asOf": T0, "design": "d", "streams": [{"name": "errors", "state": "{}"}]},
     "quarantine": [{"digest": "sha256:0", "until": T0, "attempts": 1, "reason": "Regressed"}],
     "outbox": [{"key": "a1/0/S", "fact": "x", "severity": "Info", "createdAt": T0, "attempts": 0, "delivered": []}],
     "told": ["a0/0/RolledBack"],
@@ -44,11 +47,6 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
     max_leaves=12,
 )
-
-
-def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(found for key, child in children for found in paths(child, (*path, key)))]
 
 
 PATHS = [path for path in paths(WHOLE) if path]

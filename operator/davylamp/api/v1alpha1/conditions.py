@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, assert_never
 
-from davylamp.api.v1alpha1.status import MAX_MESSAGE, Condition, ConditionStatus, Phase
+from davylamp.api.v1alpha1.status import MAX_MESSAGE, Condition, ConditionStatus
+from davylamp.core.model import Phase
 
 READY: Final = "Ready"
 RECONCILING: Final = "Reconciling"
@@ -80,23 +81,11 @@ def stalled(situation: Situation) -> tuple[Condition, ...]:
     return _set(situation, ready=_FALSE, true=(STALLED,))
 
 
-def for_phase(phase: Phase, situation: Situation, *, needs_person: bool = False) -> tuple[Condition, ...]:
-    """Return the conditions of a phase.
-
-    Parameters
-    ----------
-    phase
-        Where the rollout stands.
-    situation
-        Why, and when.
-    needs_person
-        Whether a paused rollout waits for a person (``spec.paused``) and not for a time.
-    """
+def for_phase(phase: Phase, situation: Situation) -> tuple[Condition, ...]:
+    """Return the conditions of a phase in which nobody needs to do anything."""
     match phase:
-        case Phase.PENDING | Phase.PROGRESSING | Phase.PROMOTING | Phase.ROLLING_BACK | Phase.HELD:
+        case Phase.PENDING | Phase.PROGRESSING | Phase.PAUSED | Phase.HELD | Phase.PROMOTING | Phase.ROLLING_BACK:
             return progressing(situation)
-        case Phase.PAUSED:
-            return waiting_for_person(situation) if needs_person else progressing(situation)
         case Phase.PROMOTED:
             return promoted(situation)
         case Phase.ROLLED_BACK:

@@ -12,16 +12,9 @@ from davylamp.api.v1alpha1.rules import ATOMIC_LIST, ATOMIC_MAP, Rule, keyed_by,
 from davylamp.api.v1alpha1.signals import Gates, Signals
 from davylamp.api.v1alpha1.steps import MAX_STEPS, RISING, WEIGHS, Promotion, Rollback, Step, rising
 from davylamp.api.v1alpha1.strict import Strict
+from davylamp.core.model import Severity
 
 MAX_CHANNELS = 8
-
-
-class Severity(StrEnum):
-    """How much a message matters, the least first."""
-
-    INFO = "Info"
-    WARNING = "Warning"
-    INCIDENT = "Incident"
 
 
 class Notify(Strict):

@@ -7,10 +7,12 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from davylamp.api.v1alpha1.matching import parse_selector
 from davylamp.api.v1alpha1.names import CounterSelector, ResourceName, SignalName
 from davylamp.api.v1alpha1.quantities import PercentBetween
 from davylamp.api.v1alpha1.rules import ATOMIC_MAP, Rule, keyed_by, validations
 from davylamp.api.v1alpha1.strict import Strict
+from davylamp.core.plan import Direction
 
 MAX_METRICS = 20
 RESERVED_SIGNALS = ("errors", "latency")
@@ -40,14 +42,6 @@ class Preset(StrEnum):
     ENVOY = "envoy"
 
 
-class Worse(StrEnum):
-    """Which way a share moves when the candidate is worse."""
-
-    HIGHER = "Higher"
-    LOWER = "Lower"
-    EITHER = "Either"
-
-
 class Counter(Strict):
     """A share, as two counters of Prometheus."""
 
@@ -62,6 +56,8 @@ class Counter(Strict):
     def _two_counters(self) -> Self:
         if self.events == self.total:
             raise ValueError(_TWO_COUNTERS.message)
+        for selector in (self.events, self.total):
+            parse_selector(selector)
         return self
 
 
@@ -183,7 +179,7 @@ class MetricGate(Strict):
     model_config = ConfigDict(json_schema_extra=validations(_EITHER_NEEDS_MARGIN))
 
     name: SignalName = Field(description="Name of the signal in signals.metrics.")
-    worse: Worse = Field(description="Which way the share moves when the candidate is worse.")
+    worse: Direction = Field(description="Which way the share moves when the candidate is worse.")
     margin: MetricMargin | None = Field(
         None,
         description="The largest loss that is accepted. Default: {oddsRatio: 1.25}; needed with worse: Either.",
@@ -192,7 +188,7 @@ class MetricGate(Strict):
 
     @model_validator(mode="after")
     def _either_needs_margin(self) -> Self:
-        if self.worse is Worse.EITHER and self.margin is None:
+        if self.worse is Direction.EITHER and self.margin is None:
             raise ValueError(_EITHER_NEEDS_MARGIN.message)
         return self
 

@@ -7,16 +7,19 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, ConfigDict, Field
 
+from davylamp.api.v1alpha1.policy import MAX_CHANNELS
 from davylamp.api.v1alpha1.rules import ATOMIC_LIST, Rule, keyed_by, validations
 from davylamp.api.v1alpha1.strict import Observed
+from davylamp.core.model import Outcome, Phase, Ruling, Severity, Verdict
 
 MAX_SIGNALS = 64
-MAX_STREAMS = 64
-MAX_STREAM_VALUES = 256
+MAX_STREAMS = 48
+MAX_STATE = 8192
 MAX_QUARANTINE = 16
 MAX_OUTBOX = 16
 MAX_TOLD = 64
 MAX_HISTORY = 10
+MAX_FIGHTS = 16
 MAX_MESSAGE = 1024
 
 Id = Annotated[str, Field(max_length=128)]
@@ -24,45 +27,6 @@ Word = Annotated[str, Field(max_length=64)]
 Sentence = Annotated[str, Field(max_length=MAX_MESSAGE)]
 Count = Annotated[int, Field(ge=0)]
 Percent = Annotated[int, Field(ge=0, le=100)]
-
-
-class Phase(StrEnum):
-    """Where a rollout stands."""
-
-    PENDING = "Pending"
-    PROGRESSING = "Progressing"
-    PAUSED = "Paused"
-    HELD = "Held"
-    PROMOTING = "Promoting"
-    PROMOTED = "Promoted"
-    ROLLING_BACK = "RollingBack"
-    ROLLED_BACK = "RolledBack"
-
-
-class GateVerdict(StrEnum):
-    """What a gate says, the worst first."""
-
-    REGRESSED = "Regressed"
-    SOURCE_DOWN = "SourceDown"
-    NO_DATA = "NoData"
-    INCONCLUSIVE = "Inconclusive"
-    NON_INFERIOR = "NonInferior"
-
-
-class DecisionVerdict(StrEnum):
-    """What was decided for an attempt."""
-
-    CONTINUE = "Continue"
-    ROLLBACK = "Rollback"
-    PROMOTE = "Promote"
-
-
-class Outcome(StrEnum):
-    """How an attempt ended."""
-
-    PROMOTED = "Promoted"
-    ROLLED_BACK = "RolledBack"
-    SUPERSEDED = "Superseded"
 
 
 class ConditionStatus(StrEnum):
@@ -103,6 +67,9 @@ class StepStatus(Observed):
     accepted_at: AwareDatetime | None = Field(
         None, description="When the gateway had accepted the step's weight; evidence counts from here."
     )
+    baked_seconds: float = Field(
+        0, ge=0, description="Time under observation in this step: counted only while data were complete."
+    )
 
 
 class WeightStatus(Observed):
@@ -119,7 +86,7 @@ class Decision(Observed):
     """What was decided for an attempt. A Rollback is final: the API server refuses to take it back."""
 
     id: Id = Field(description="Id of the attempt that this is about.")
-    verdict: DecisionVerdict = Field(description="What was decided.")
+    verdict: Ruling = Field(description="What was decided.")
     reason: Word = Field(description="One word for the situation.")
     at: AwareDatetime = Field(description="When it was decided.")
 
@@ -143,7 +110,7 @@ class Signal(Observed):
     """What one gate sees."""
 
     name: Annotated[str, Field(max_length=63)] = Field(description="Name of the gate.")
-    verdict: GateVerdict = Field(description="What the gate says.")
+    verdict: Verdict = Field(description="What the gate says.")
     baseline: Side | None = Field(None, description="What the baseline has shown.")
     candidate: Side | None = Field(None, description="What the candidate has shown.")
     difference: float | None = Field(None, description="Candidate less baseline, in the unit of the value.")
@@ -160,22 +127,12 @@ class Signal(Observed):
     last_sample_at: AwareDatetime | None = Field(None, description="Time of the newest sample.")
 
 
-#: A double in Python's shortest form. A string, since JSON has no infinity, and evidence is kept bit for bit.
-ExactFloat = Annotated[
-    str,
-    Field(max_length=25, pattern=r"^-?([0-9]{1,20}(\.[0-9]{1,20})?(e[+-][0-9]{1,3})?|inf)$"),
-]
-
-
 class Stream(Observed):
     """State of one stream of evidence."""
 
     name: Annotated[str, Field(max_length=128)] = Field(description="Name of the stream.")
-    values: tuple[ExactFloat, ...] = Field(
-        (),
-        max_length=MAX_STREAM_VALUES,
-        description="Its state, as the design lays it out.",
-        json_schema_extra=ATOMIC_LIST,
+    state: Annotated[str, Field(max_length=MAX_STATE)] = Field(
+        description="What the statistics have stored, as text, so that every number keeps its last bit."
     )
 
 
@@ -212,12 +169,12 @@ class Message(Observed):
         description="Identifies the fact: attempt, step and reason. A fact is told once."
     )
     fact: Sentence = Field(description="The fact in one sentence.")
-    severity: Word = Field(description="Info, Warning or Incident.")
+    severity: Severity = Field(description="How much it matters.")
     created_at: AwareDatetime = Field(description="When the fact became known.")
     attempts: Count = Field(0, description="How often it was tried to deliver the message.")
     next_try_at: AwareDatetime | None = Field(None, description="When it is tried again.")
     delivered: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
-        (), max_length=8, description="Channels that have taken the message.", json_schema_extra=ATOMIC_LIST
+        (), max_length=MAX_CHANNELS, description="Channels that have taken the message.", json_schema_extra=ATOMIC_LIST
     )
 
 
@@ -279,7 +236,7 @@ class ModelRolloutStatus(Observed):
         json_schema_extra=keyed_by("type"),
     )
     phase: Phase | None = Field(None, description="Where the rollout stands.")
-    verdict: GateVerdict | None = Field(None, description="The worst verdict of all gates.")
+    verdict: Verdict | None = Field(None, description="The worst verdict of all gates.")
     reason: Word | None = Field(None, description="One word for the situation.")
     message: Sentence | None = Field(None, description="The situation in one sentence, with the numbers.")
     epoch: Count | None = Field(None, description="Counts the leaders; a write of a former leader is refused.")
@@ -288,6 +245,15 @@ class ModelRolloutStatus(Observed):
     weight: WeightStatus | None = Field(None, description="The candidate's share of traffic.")
     decision: Decision | None = Field(None, description="What was decided for the attempt.")
     hold: Hold | None = Field(None, description="Why the weight does not rise.")
+    fights: tuple[AwareDatetime, ...] = Field(
+        (),
+        max_length=MAX_FIGHTS,
+        description="When a weight that somebody else had raised was put right, the latest last.",
+        json_schema_extra=ATOMIC_LIST,
+    )
+    error_ticks: Count | None = Field(
+        None, description="Ticks in a row with an error share over the limit of rollback.tripWires."
+    )
     signals: tuple[Signal, ...] = Field(
         (), max_length=MAX_SIGNALS, description="What each gate sees.", json_schema_extra=keyed_by("name")
     )

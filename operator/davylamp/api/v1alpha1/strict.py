@@ -42,7 +42,7 @@ class Strict(BaseModel):
         """
         try:
             # JSON has no tuples, enums or instants: in this mode pydantic reads them, and is strict about all else.
-            return cls.model_validate_json(json.dumps(raw, default=str))
+            return cls.model_validate_json(json.dumps(_whole(raw), default=str))
         except ValidationError as error:
             raise ValueError(readable(error)) from error
 
@@ -62,6 +62,17 @@ def readable(error: ValidationError) -> str:
     faults = [f"{_path(fault['loc'])}: {_message(fault['msg'])}" for fault in error.errors(include_url=False)]
     more = f"; and {len(faults) - _SHOWN_ERRORS} more" if len(faults) > _SHOWN_ERRORS else ""
     return "; ".join(faults[:_SHOWN_ERRORS]) + more
+
+
+def _whole(value: Any) -> Any:
+    """Return a document with 5.0 as 5: Kubernetes takes one for the other where a whole number is due."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _whole(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(inner) for inner in value]
+    return value
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Final, Self
+from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from davylamp.api.v1alpha1.matching import OWN_LABELS
 from davylamp.api.v1alpha1.names import LABEL_NAME_PATTERN, Digest, ResourceName, ServiceName
 from davylamp.api.v1alpha1.rules import ATOMIC_MAP, Rule, validations
 from davylamp.api.v1alpha1.strict import Strict
-
-_OWN_LABELS: Final = ("namespace", "__name__", "le")
 
 _ONLY_SERVICES = Rule(
     "self.group == '' && self.kind == 'Service'",
@@ -22,7 +21,7 @@ _LABEL_NAMES = Rule(
     "write Prometheus label names: letters, digits and '_', not beginning with a digit",
 )
 _FOREIGN_LABELS = Rule(
-    f"!self.exists(name, name in {list(_OWN_LABELS)})",
+    f"!self.exists(name, name in {list(OWN_LABELS)})",
     "remove namespace, __name__ and le: Davylamp sets the namespace of this object itself, and reads the others",
 )
 
@@ -106,7 +105,7 @@ class VariantMetrics(Strict):
         for name in self.labels:
             if not name.isascii() or not name.isidentifier():
                 raise ValueError(_LABEL_NAMES.message)
-            if name in _OWN_LABELS:
+            if name in OWN_LABELS:
                 raise ValueError(_FOREIGN_LABELS.message)
         return self
 

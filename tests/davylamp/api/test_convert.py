@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from davylamp.api.v1alpha1.convert import (
+    own_signals,
+    read_policy,
+    read_spec,
+    route_ref,
+    settings_of,
+    to_plan,
+    variant_labels,
+)
+from davylamp.api.v1alpha1.matching import parse_selector
+from davylamp.core.model import Variant, Weight
+from davylamp.core.plan import (
+    AbsoluteMargin,
+    Direction,
+    Gate,
+    OddsRatioMargin,
+    RelativeMargin,
+    SignalKind,
+    SlowdownMargin,
+    Step,
+    TripWires,
+)
+from davylamp.core.reading import Matcher, MatchKind, Selector, SignalQuery
+from davylamp.errors import SpecError
+from davylamp.ports import BackendRef, RouteRef
+from tests.davylamp.api.manifests import changed, example, put, rollout, smallest
+
+
+def test_the_full_example_becomes_a_plan_with_units() -> None:
+    plan = to_plan(read_spec(rollout()["spec"]))
+    assert plan.steps == (
+        Step(Weight(5), timedelta(minutes=5), 500),
+        Step(Weight(25), timedelta(minutes=10), 100),
+        Step(None, timedelta(hours=1)),
+        Step(Weight(50), timedelta(minutes=10), 100),
+    )
+    assert plan.gates == (
+        Gate("errors", SignalKind.ERRORS, Direction.HIGHER, OddsRatioMargin(1.25), allowance=0.001),
+        Gate("latency", SignalKind.LATENCY, Direction.HIGHER, SlowdownMargin(0.1), required=False),
+        Gate("approvals", SignalKind.COUNTER, Direction.EITHER, AbsoluteMargin(0.01)),
+        Gate("fallbacks", SignalKind.COUNTER, Direction.HIGHER, RelativeMargin(0.2), required=False),
+    )
+    assert (plan.false_rollback_rate, plan.false_promotion_rate) == (0.01, 0.05)
+    assert (plan.promotion_bake, plan.promotion_deadline) == (timedelta(minutes=5), timedelta(days=2))
+    assert (plan.interval, plan.cooldown) == (timedelta(seconds=10), timedelta(hours=1))
+    assert (plan.no_data_tell_after, plan.no_data_roll_back_after) == (timedelta(minutes=5), timedelta(minutes=15))
+    assert plan.trip_wires == TripWires(error_share=0.3, ticks=2, min_requests=20)
+    assert plan.candidate_digest == rollout()["spec"]["candidate"]["model"]["digest"]
+    assert not plan.paused
+
+
+def test_a_policy_that_holds_without_data_never_rolls_back_for_it() -> None:
+    plan = to_plan(read_spec(example("policy-2")["spec"]), read_policy(example("policy-0")["spec"]))
+    assert plan.no_data_roll_back_after is None
+    assert plan.cooldown == timedelta(hours=6)
+
+
+def test_a_gate_without_a_margin_gets_the_default_one() -> None:
+    raw = changed(
+        smallest(),
+        put("spec.signals.metrics", [{"name": "m", "counter": {"events": "a_total", "total": "b_total"}}]),
+        put("spec.gates", {"metrics": [{"name": "m", "worse": "Lower"}]}),
+    )
+    assert to_plan(read_spec(raw["spec"])).gates[-1] == Gate(
+        "m", SignalKind.COUNTER, Direction.LOWER, OddsRatioMargin(1.25)
+    )
+
+
+def test_settings_that_do_not_fit_are_told_with_the_remedy() -> None:
+    spec = read_spec(example("policy-2")["spec"])
+    with pytest.raises(SpecError, match=r"write spec\.steps"):
+        to_plan(spec, read_policy({}))
+    with pytest.raises(SpecError, match=r"^steps\[0\]\.bake: write a duration"):
+        read_spec(changed(smallest(), put("spec.steps.0.bake", "0s"))["spec"])
+    with pytest.raises(SpecError, match=r"^policy: steps: weights must rise"):
+        read_policy({"steps": [{"weight": 5}, {"weight": 4}]})
+
+
+def test_the_route_and_its_pair_lie_in_the_namespace_of_the_rollout() -> None:
+    assert route_ref(read_spec(rollout()["spec"]), "ml") == RouteRef(
+        "ml", "credit", BackendRef("credit-fp32", 8080), BackendRef("credit-int8", 8080)
+    )
+
+
+def test_variants_are_told_apart_by_their_labels() -> None:
+    spec = read_spec(smallest()["spec"])
+    assert variant_labels(spec, settings_of(spec, None), "ml") == {
+        Variant.BASELINE: {"service": "credit-fp32"},
+        Variant.CANDIDATE: {"service": "credit-int8"},
+    }
+
+
+def test_own_counters_become_queries() -> None:
+    spec = read_spec(rollout()["spec"])
+    assert own_signals(settings_of(spec, None)) == (
+        SignalQuery(
+            "approvals",
+            SignalKind.COUNTER,
+            events=(Selector("credit_approved_total"),),
+            total=(Selector("credit_scored_total"),),
+        ),
+        SignalQuery(
+            "fallbacks",
+            SignalKind.COUNTER,
+            events=(Selector("credit_scored_total", (Matcher("answer", MatchKind.EQUAL, "fallback"),)),),
+            total=(Selector("credit_scored_total"),),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "selector"),
+    [
+        ("a_total", Selector("a_total")),
+        ("job:a:sum{}", Selector("job:a:sum")),
+        ('a{b="c",d=~"e",}', Selector("a", (Matcher("b", MatchKind.EQUAL, "c"), Matcher("d", MatchKind.MATCHES, "e")))),
+        ("a{ b != 'c d' , e!~\"f\" }",
+         Selector("a", (Matcher("b", MatchKind.NOT_EQUAL, "c d"), Matcher("e", MatchKind.MATCHES_NOT, "f")))),
+        (r'a{b="say \"hi\", \\ you"}', Selector("a", (Matcher("b", MatchKind.EQUAL, 'say "hi", \\ you'),))),
+        ('a{b="x,y"}', Selector("a", (Matcher("b", MatchKind.EQUAL, "x,y"),))),
+    ],
+)  # fmt: skip
+def test_a_counter_is_named_as_in_promql(text: str, selector: Selector) -> None:
+    assert parse_selector(text) == selector
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "rate(a[5m])",
+        "a / b",
+        'a{b="c"} / d',
+        "a{b}",
+        'a{b="c}',
+        'a{b="c" d="e"}',
+        'a{namespace="other"}',
+        'a{__name__="b"}',
+        'a{le="1"}',
+        "a{b=c}",
+        'a{b="c"} or d{e="f"}',
+        "ä_total",
+    ],
+)
+def test_anything_more_than_a_counter_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"write|remove"):
+        parse_selector(text)
