@@ -17,7 +17,9 @@ import numpy as np
 
 from gatestats.arrays import FloatArray
 
-_NEWTON_STEPS = 14
+_NEWTON_STEPS = 40
+#: Squared distance from the saddle point in standard deviations; any point gives the identity, near ones precisely.
+_NEAR = 1e-4
 #: exp(-50): what the frequencies left out can add, relative to a probability of about 0.4 / sd.
 _NEGLIGIBLE_NATS = 50.0
 #: Distance of the aliases, in standard deviations and in counts; at 12 sd a binomial sum has mass below 1e-30.
@@ -68,6 +70,8 @@ def _saddle_points(pooled: FloatArray, drawn: int, rows: FloatArray) -> FloatArr
         excess = (pooled * chance).sum(axis=1) - drawn
         low, high = np.where(excess < 0, log_z, low), np.where(excess > 0, log_z, high)
         slope = (pooled * chance * (1 - chance)).sum(axis=1)
+        if (excess * excess <= _NEAR * slope).all():
+            break
         proposal = log_z - excess / slope
         log_z = np.where((proposal >= low) & (proposal <= high), proposal, (low + high) / 2)
     return log_z

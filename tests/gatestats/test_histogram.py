@@ -100,7 +100,7 @@ BASELINES = [
 @pytest.mark.parametrize("worse", list(Worse))
 def test_a_tick_expects_at_most_one_under_every_null(edges: tuple[float, ...], margin: float, worse: Worse) -> None:
     process = design(edges, margin, worse)
-    theirs, ours = 3, 2
+    theirs, ours = 2, 2
     arms = list(itertools.product(compositions(theirs, len(edges)), compositions(ours, len(edges))))
     states = []
     for reference, test in arms:
