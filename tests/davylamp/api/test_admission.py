@@ -15,12 +15,15 @@ from kubernetes.client import ApiException
 
 from davylamp.api.v1alpha1.conditions import Situation, promoted
 from davylamp.api.v1alpha1.kinds import GROUP, MODEL_ROLLOUT, VERSION
+from davylamp.api.v1alpha1.progress import to_progress, to_status
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
 from davylamp.api.v1alpha1.schema import structural
 from davylamp.api.v1alpha1.status import ModelRolloutStatus
-from davylamp.core.model import Phase
+from davylamp.api.v1alpha1.stored import read_status
+from davylamp.core.model import Phase, Progress
 from tests.davylamp.api.conftest import Cluster
 from tests.davylamp.api.manifests import Manifest, changed, drop, examples, paths, put, rollout, smallest
+from tests.davylamp.api.test_progress import SHOWN, progresses
 from tests.davylamp.api.wrong import WRONG, Wrong
 
 pytestmark = pytest.mark.lab
@@ -282,6 +285,16 @@ def test_the_models_and_the_api_server_judge_alike(cluster: Cluster, where: str,
     """
     manifest = changed(rollout(), put(where, value))
     assert judged_by_models(manifest) == judged_by_server(cluster, manifest)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(progresses)
+def test_every_status_that_davylamp_writes_is_taken_and_kept_whole(cluster: Cluster, progress: Progress) -> None:
+    created = cluster.create(changed(smallest(), put("metadata.name", f"r-{uuid.uuid4().hex[:8]}")), dry_run=False)
+    written = cluster.write_status(created, to_status(progress, SHOWN).manifest())["status"]
+    read = read_status(written)
+    assert read.damages == ()
+    assert to_progress(read) == progress
 
 
 def test_what_conditions_say_can_be_waited_for(cluster: Cluster, stored: Manifest) -> None:
