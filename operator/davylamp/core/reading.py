@@ -49,6 +49,22 @@ class Selector:
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """How a series shows which Kubernetes namespace it belongs to: a rollout sees the series of its own only.
+
+    Parameters
+    ----------
+    label
+        The label that says it.
+    beginnings
+        What its value begins with, ``{namespace}`` standing for the name; empty if the value is the name itself.
+    """
+
+    label: str = "namespace"
+    beginnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SignalQuery:
     """Where one gate's signal is found.
 
@@ -64,6 +80,10 @@ class SignalQuery:
         A classic or native histogram.
     unit
         Length of one unit of the histogram's edges: 1 s, or 1 ms for Envoy.
+    scope
+        How its series show their namespace; those of a gateway do it by another label than those of a pod.
+    variants
+        Labels that tell the variants' series of this signal apart; empty if those of the request do.
     """
 
     gate: str
@@ -72,6 +92,8 @@ class SignalQuery:
     total: tuple[Selector, ...] = ()
     histogram: Selector | None = None
     unit: timedelta = timedelta(seconds=1)
+    scope: Scope = field(default_factory=Scope)
+    variants: Mapping[Variant, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +103,9 @@ class Request:
     Parameters
     ----------
     namespace
-        Added to every selector as a matcher; a rollout sees its own namespace only.
+        Added to every selector as a matcher, by the signal's scope; a rollout sees its own namespace only.
     variants
-        Labels that tell the variants' series apart.
+        Labels that tell the variants' series apart, unless the signal has labels of its own.
     signals
         What is read.
     start, end
