@@ -53,10 +53,21 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a gate has no usable data at this look; `variant` None if the source itself is the trouble."""
+    """Why a gate has no usable data at this look.
+
+    Parameters
+    ----------
+    sentence
+        What is missing or wrong, and what to do.
+    variant
+        Whose data; None if it cannot be told, or the source is the trouble.
+    source
+        Whether the source did not answer, or not in full.
+    """
 
     sentence: str
     variant: Variant | None = None
+    source: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +200,7 @@ def learn_baseline(plan: Plan, evidence: Evidence, reading: Reading, window: Win
 
 def source_down(plan: Plan, evidence: Evidence, sentence: str) -> Evidence:
     """Return the evidence after a look that the source did not answer: nothing is known, and nothing is counted."""
-    troubles = {gate.name: Trouble(sentence) for gate in plan.gates}
+    troubles = {gate.name: Trouble(sentence, source=True) for gate in plan.gates}
     return replace(evidence, troubles=troubles, candidate_errors=None, candidate_requests=None, share=None)
 
 

@@ -67,7 +67,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 class Ruling(StrEnum):
-    """What was decided for an attempt; kept on the route and in status. Anything but CONTINUE is final."""
+    """What was decided for an attempt; kept on the route and in status. ROLLBACK is final; PROMOTE may become it."""
 
     CONTINUE = "Continue"
     ROLLBACK = "Rollback"
@@ -178,6 +178,15 @@ ALL: Final = Weight(100)
 
 
 @dataclass(frozen=True, slots=True)
+class Pair:
+    """What traffic is shared between: the ``route``, and the backends as ``name:port``, all in one namespace."""
+
+    route: str
+    baseline: str
+    candidate: str
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """One try to move traffic to one candidate by one spec.
 
@@ -193,6 +202,8 @@ class Attempt:
         Hash of the settings that it runs by.
     started_at
         When it began, UTC.
+    pair
+        The route and the backends that it works on, whatever the spec says since.
     """
 
     id: str
@@ -200,6 +211,7 @@ class Attempt:
     candidate_digest: str
     spec_hash: str
     started_at: datetime
+    pair: Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +297,11 @@ class Progress:
     error_ticks: int = 0
     quarantine: tuple[Quarantine, ...] = ()
     history: tuple[PastAttempt, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the attempt is over: its end stands in the history."""
+        return self.attempt is not None and any(past.attempt == self.attempt.id for past in self.history)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from davylamp.core.model import Weight
+from davylamp.core.model import Pair, Weight
 
 
 class SignalKind(StrEnum):
@@ -121,6 +121,8 @@ class Plan:
     ----------
     spec_hash, candidate_digest
         What makes an attempt a new one, and what the candidate is recognised by.
+    pair
+        What traffic is shared between.
     steps
         The ladder, at least one with a weight; weights rise.
     gates
@@ -143,6 +145,7 @@ class Plan:
 
     spec_hash: str
     candidate_digest: str
+    pair: Pair
     steps: tuple[Step, ...]
     gates: tuple[Gate, ...]
     interval: timedelta

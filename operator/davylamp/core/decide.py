@@ -1,0 +1,91 @@
+"""Decide the next move of one rollout.
+
+Rule 1: every change of phase, weight and ruling is made here and nowhere else.
+Rule 2: nothing here reads a clock, a cluster or a log; all facts are arguments.
+Rule 3: the rules are asked in order and the first answer counts. What lowers stands before what holds, and what holds
+before what raises, so that nothing can come between a bad candidate and its rollback.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from davylamp.core import attempts, interference, ladder, safety
+from davylamp.core.case import Case
+from davylamp.core.model import Decision, Progress, World
+from davylamp.core.plan import Plan
+
+Rule = Callable[[Case], Decision | None]
+
+RULES: Final[tuple[Rule, ...]] = (
+    # A deleted object gives the baseline its route back, whatever else is the matter.
+    safety.let_go,
+    # An attempt that is over stays so until the spec or the candidate changes.
+    attempts.rest,
+    # A decided rollback is carried out, before the route's own troubles, in every phase.
+    safety.finish_rollback,
+    # Another spec or candidate: the weight goes to 0 first, then a new attempt begins.
+    attempts.supersede,
+    attempts.start,
+    # The route points to the candidate alone: the promotion is done.
+    ladder.finish_promotion,
+    # Without a usable route nothing below makes sense.
+    interference.troubled,
+    # The candidate is worse, gone or broken: take the traffic back.
+    safety.roll_back,
+    # Somebody else works on the route.
+    interference.marks_lost,
+    interference.edited,
+    # No data is not good data.
+    safety.unobserved,
+    # The ladder, from the bottom.
+    ladder.prepare,
+    ladder.accept,
+    ladder.climb,
+)
+
+
+def decide(plan: Plan, progress: Progress, world: World, now: datetime) -> Decision:
+    """Return the next move.
+
+    Parameters
+    ----------
+    plan
+        What the rollout runs by now.
+    progress
+        Where it stands; may come from a damaged status, as long as its values are well-formed.
+    world
+        All facts of this look.
+    now
+        Time of the look, UTC, not before that of the last.
+
+    Returns
+    -------
+    Decision
+        Total: there is always an answer, and at most one action.
+    """
+    case = Case(plan, _clocked(plan, progress, world, now), world, now)
+    for rule in RULES:
+        decision = rule(case)
+        if decision is not None:
+            return decision
+    return Decision(case.progress)
+
+
+def _clocked(plan: Plan, progress: Progress, world: World, now: datetime) -> Progress:
+    """Return the progress with its clocks advanced by this look."""
+    case = Case(plan, progress, world, now)
+    passed = min(case.since(progress.ticked_at), 3 * plan.interval)
+    observed = case.observed and progress.accepted_at is not None
+    judgement = world.judgement
+    errors, requests = judgement.candidate_errors, judgement.candidate_requests
+    over = progress.error_ticks
+    if errors is not None and requests is not None and requests >= plan.trip_wires.min_requests:
+        over = over + 1 if errors > plan.trip_wires.error_share * requests else 0
+    return replace(
+        progress,
+        ticked_at=now,
+        baked=progress.baked + (passed if observed else timedelta(0)),
+        error_ticks=min(over, plan.trip_wires.ticks),
+    )

@@ -1,0 +1,219 @@
+"""What one gate says, in numbers and one sentence that people can act on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import inf, log
+from typing import Final
+
+from davylamp.core.evidence import Evidence, Stream, Trouble, slowdown
+from davylamp.core.latency import ENOUGH, latency_design
+from davylamp.core.model import Verdict
+from davylamp.core.plan import Gate, SignalKind
+from gatestats.proportion_bounds import difference_bounds
+from gatestats.ticks import Measure
+
+_LN10: Final = log(10)
+#: Coverage of the limits that are shown; decisions use evidence, never these.
+_LEVEL: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one variant has shown: ``events`` among ``total``, and the ``value`` (a share, or a latency)."""
+
+    total: int
+    events: int | None = None
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateReport:
+    """One gate for people.
+
+    Parameters
+    ----------
+    name, verdict, required
+        The gate, what it says, and whether promotion waits for it.
+    baseline, candidate
+        What the variants have shown since the attempt began; None without data.
+    difference
+        Candidate less baseline, in the unit of the value.
+    low, high
+        Limits of the difference that hold at all times together; None if unbounded or not offered.
+    evidence, threshold
+        Of a regression: log10 of the e-value, and where traffic is taken back if it were alone.
+    non_inferiority, non_inferiority_threshold
+        That the candidate is no worse, log10.
+    samples
+        Requests of both variants.
+    sentence
+        The verdict with its numbers.
+    """
+
+    name: str
+    verdict: Verdict
+    required: bool
+    sentence: str
+    baseline: Side | None = None
+    candidate: Side | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    evidence: float | None = None
+    threshold: float | None = None
+    non_inferiority: float | None = None
+    non_inferiority_threshold: float | None = None
+    samples: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Thresholds of an attempt in nats: ``rollback`` for the weighted mean, ``promotion`` for each gate.
+
+    ``weights`` by stream say what a stream alone would have to reach.
+    """
+
+    rollback: float
+    promotion: float
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+def baseline_total(evidence: Evidence, gate: str) -> int:
+    """Return the requests in the baseline's histogram of before the rollout, >= 0."""
+    known = evidence.baselines.get(gate)
+    return 0 if known is None else known.total
+
+
+def report(gate: Gate, evidence: Evidence, limits: Limits, guilty: bool) -> GateReport:  # noqa: FBT001 - a verdict's input
+    """Return what a gate says.
+
+    Parameters
+    ----------
+    gate, evidence, limits
+        What is judged, what was seen, and the thresholds.
+    guilty
+        Whether this gate is behind evidence that has crossed the rollback threshold.
+    """
+    streams = {name: stream for name, stream in evidence.streams.items() if stream.gate == gate.name}
+    trouble = evidence.troubles.get(gate.name)
+    if not streams:
+        verdict = _verdict(trouble, guilty=False, proven=False)
+        return GateReport(gate.name, verdict, gate.required, _unseen(gate, evidence, trouble))
+    log_e = {name: stream.design.log_e(stream.state) for name, stream in streams.items()}
+    strongest = max(log_e, key=lambda name: log_e[name])
+    weakest = min(_non_inferior(stream) for stream in streams.values())
+    shown = GateReport(
+        name=gate.name,
+        verdict=_verdict(trouble, guilty=guilty, proven=weakest >= limits.promotion),
+        required=gate.required,
+        sentence="",
+        evidence=_log10(log_e[strongest]),
+        threshold=_log10(limits.rollback - log(limits.weights[strongest])),
+        non_inferiority=_log10(weakest),
+        non_inferiority_threshold=_log10(limits.promotion),
+    )
+    shown = _with_effect(shown, streams[strongest])
+    return replace(shown, sentence=trouble.sentence if trouble and not guilty else sentence(gate, shown))
+
+
+def sentence(gate: Gate, shown: GateReport) -> str:
+    """Return the numbers of a gate in one sentence."""
+    baseline, candidate = shown.baseline, shown.candidate
+    if baseline is None or candidate is None or baseline.value is None or candidate.value is None:
+        return f"{gate.name}: no requests of both variants yet"
+    if gate.kind is SignalKind.LATENCY and candidate.events is None:
+        ratio = candidate.value / baseline.value - 1 if baseline.value else inf
+        text = f"p95 {_short(candidate.value)} against {_short(baseline.value)} ({ratio:+.0%})"
+    else:
+        text = (
+            f"{candidate.value:.2%} of {candidate.total:,} against {baseline.value:.2%} of {baseline.total:,} "
+            f"({100 * (candidate.value - baseline.value):+.2f} points)"
+        )
+    what = (
+        f"{gate.name} beyond the edge"
+        if gate.kind is SignalKind.LATENCY and candidate.events is not None
+        else gate.name
+    )
+    return f"{what} {text}, {_evidence(shown)}"
+
+
+def _evidence(shown: GateReport) -> str:
+    match shown.verdict:
+        case Verdict.REGRESSED:
+            return f"evidence of a regression {_power(shown.evidence)}, limit {_power(shown.threshold)}"
+        case Verdict.NON_INFERIOR:
+            needed = _power(shown.non_inferiority_threshold)
+            return f"evidence that it is no worse {_power(shown.non_inferiority)}, needed {needed}"
+        case Verdict.INCONCLUSIVE | Verdict.NO_DATA | Verdict.SOURCE_DOWN:
+            needed = _power(shown.non_inferiority_threshold)
+            return f"evidence that it is no worse {_power(shown.non_inferiority)} of {needed}"
+
+
+def _power(log10: float | None) -> str:
+    if log10 is None:
+        return "none"
+    return f"{10**log10:.3g}" if abs(log10) < 5 else f"1e{log10:+.0f}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _unseen(gate: Gate, evidence: Evidence, trouble: Trouble | None) -> str:
+    if trouble is not None:
+        return trouble.sentence
+    total = baseline_total(evidence, gate.name)
+    if total < ENOUGH or latency_design(evidence.baselines[gate.name], slowdown(gate)) is not None:
+        return f"{gate.name}: the baseline's histogram has {total} of {ENOUGH} requests"
+    return (
+        f"{gate.name}: all of the baseline's requests lie in one bucket, so a slowdown cannot be seen: use finer "
+        f"buckets, or set gates.{gate.name}.requiredForPromotion to false"
+    )
+
+
+def _verdict(trouble: Trouble | None, *, guilty: bool, proven: bool) -> Verdict:
+    if guilty:
+        return Verdict.REGRESSED
+    if trouble is not None:
+        return Verdict.SOURCE_DOWN if trouble.source else Verdict.NO_DATA
+    return Verdict.NON_INFERIOR if proven else Verdict.INCONCLUSIVE
+
+
+def _non_inferior(stream: Stream) -> float:
+    log_e = stream.design.log_e_non_inferior(stream.state)
+    return -inf if log_e is None else log_e
+
+
+def _log10(nats: float) -> float:
+    """Return nats as a power of ten, within what JSON and a screen can hold."""
+    return max(-300.0, min(300.0, nats / _LN10))
+
+
+def _with_effect(shown: GateReport, stream: Stream) -> GateReport:
+    estimate = stream.design.estimate(stream.state)
+    if estimate is None:
+        return shown
+    baseline = _side(estimate.baseline, estimate.baseline_total, share=estimate.measure is not Measure.SLOWDOWN)
+    candidate = _side(estimate.candidate, estimate.candidate_total, share=estimate.measure is not Measure.SLOWDOWN)
+    low, high = _bounds(baseline, candidate)
+    known = baseline.value is not None and candidate.value is not None
+    return replace(
+        shown,
+        baseline=baseline,
+        candidate=candidate,
+        difference=(candidate.value or 0.0) - (baseline.value or 0.0) if known else None,
+        low=low,
+        high=high,
+        samples=baseline.total + candidate.total,
+    )
+
+
+def _side(value: float | None, total: int, *, share: bool) -> Side:
+    return Side(total, round(value * total) if share and value is not None else None, value)
+
+
+def _bounds(baseline: Side, candidate: Side) -> tuple[float | None, float | None]:
+    """Return limits of a difference of shares; the limits of a latency are a ratio, and not shown as a difference."""
+    if baseline.events is None or candidate.events is None or not baseline.total or not candidate.total:
+        return None, None
+    return difference_bounds((baseline.events, baseline.total), (candidate.events, candidate.total), _LEVEL)

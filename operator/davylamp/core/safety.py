@@ -1,0 +1,140 @@
+"""What lowers: deletion, rollback, and data that stay away. The fewest preconditions, and first in order."""
+
+from dataclasses import replace
+
+from davylamp.core.case import Case, ended, facts, hold, ruled, stay
+from davylamp.core.model import (
+    NONE,
+    Decision,
+    Lower,
+    Outcome,
+    Phase,
+    Reason,
+    Release,
+    Restore,
+    RouteTrouble,
+    Ruling,
+    Verdict,
+)
+
+
+def let_go(case: Case) -> Decision | None:
+    """Give a deleted object's route back to the baseline, verify it, and only then let the object go.
+
+    A promotion that was completed stays; one that was not is taken back.
+    """
+    if not case.world.deleting:
+        return None
+    route = case.world.route
+    touched = not isinstance(route, RouteTrouble) and (route.prepared or bool(route.attempt))
+    if touched and not (case.progress.ended and case.progress.phase is Phase.PROMOTED):
+        return stay(
+            case, case.progress.phase, Reason.DELETED, "deleted: the baseline gets its route back", action=Restore()
+        )
+    return stay(case, case.progress.phase, Reason.DELETED, "deleted: the route is clean", action=Release())
+
+
+def finish_rollback(case: Case) -> Decision | None:
+    """Carry out a rollback that is decided, be it by status or by the mark on the route."""
+    route = case.world.route
+    marked = not isinstance(route, RouteTrouble) and route.ruling is Ruling.ROLLBACK and route.attempt == case.attempt
+    if case.progress.attempt is None or not (case.progress.ruling is Ruling.ROLLBACK or marked):
+        return None
+    reason = case.progress.ruling_reason or Reason.REGRESSED
+    progress = replace(ruled(case, Ruling.ROLLBACK, reason), requested=NONE)
+    case = replace(case, progress=progress)
+    message = case.progress.message
+    if isinstance(route, RouteTrouble):
+        if route.missing:
+            return Decision(replace(ended(case, Outcome.ROLLED_BACK), phase=Phase.ROLLED_BACK))
+        return stay(case, Phase.ROLLING_BACK, reason, message)
+    if route.weight > NONE:
+        return stay(case, Phase.ROLLING_BACK, reason, message, action=Lower(case.attempt, NONE, Ruling.ROLLBACK))
+    if route.prepared:
+        return stay(case, Phase.ROLLING_BACK, reason, message, action=Restore())
+    done = replace(ended(case, Outcome.ROLLED_BACK), phase=Phase.ROLLED_BACK, reason=reason)
+    return Decision(done)
+
+
+def roll_back(case: Case) -> Decision | None:
+    """Take the traffic back when the candidate is worse, gone, or grossly broken."""
+    if case.view.weight == NONE:
+        return None
+    verdict = _accusation(case)
+    if verdict is None:
+        return None
+    reason, message = verdict
+    if case.world.baseline_ready == 0:
+        return hold(
+            case,
+            Reason.BASELINE_NOT_READY,
+            f"{message}; but the baseline {case.plan.pair.baseline} has no ready endpoint, so taking the traffic back "
+            "would be an outage: bring the baseline up, and the rollback follows by itself",
+        )
+    return rollback(case, reason, message)
+
+
+def rollback(case: Case, reason: Reason, message: str) -> Decision:
+    """Return the decision to roll back: final for this attempt."""
+    progress = replace(
+        ruled(case, Ruling.ROLLBACK, reason),
+        requested=NONE,
+        phase=Phase.ROLLING_BACK,
+        reason=reason,
+        message=message,
+        hold_since=None,
+        hold_reason=None,
+    )
+    action = Lower(case.attempt, NONE, Ruling.ROLLBACK)
+    return Decision(progress, action, facts(case, reason, message))
+
+
+def unobserved(case: Case) -> Decision | None:
+    """Hold while data are missing; after the time that the policy allows, fail safe. The candidate is not blamed."""
+    if case.progress.step < 0 or case.view.weight == NONE or case.observed:
+        return None
+    down = case.world.judgement.verdict is Verdict.SOURCE_DOWN
+    reason = Reason.SOURCE_DOWN if down else Reason.NO_DATA
+    if not down and case.since(case.progress.accepted_at) < 3 * case.plan.interval:
+        return None  # a variant's first series appear with its first requests
+    since = case.progress.hold_since if case.progress.hold_reason in {Reason.SOURCE_DOWN, Reason.NO_DATA} else case.now
+    away = case.since(since)
+    what = _missing(case)
+    limit = case.plan.no_data_roll_back_after
+    if limit is not None and away >= limit and case.world.baseline_ready > 0:
+        message = f"no complete data for {away.total_seconds():.0f} s (limit {limit.total_seconds():.0f} s): {what}"
+        return rollback(case, Reason.EVIDENCE_TIMEOUT, message)
+    progress = replace(case.progress, hold_since=since, hold_reason=reason)
+    return stay(
+        replace(case, progress=progress),
+        Phase.HELD,
+        reason,
+        f"the weight is held, since {what}",
+        tell=away >= case.plan.no_data_tell_after,
+    )
+
+
+def _missing(case: Case) -> str:
+    judgement = case.world.judgement
+    bad = [name for name, verdict in judgement.verdicts.items() if verdict in {Verdict.NO_DATA, Verdict.SOURCE_DOWN}]
+    return judgement.messages.get(bad[0], "data are missing") if bad else "no gate was read"
+
+
+def _accusation(case: Case) -> tuple[Reason, str] | None:
+    """Return why the traffic must go back, or None."""
+    judgement, wires = case.world.judgement, case.plan.trip_wires
+    if case.world.candidate_ready == 0:
+        return Reason.CANDIDATE_LOST, (
+            f"the candidate {case.plan.pair.candidate} has no ready endpoint while it has "
+            f"{case.view.weight} of the traffic"
+        )
+    if judgement.regressed:
+        blamed = "; ".join(judgement.messages[name] for name in judgement.culprits if name in judgement.messages)
+        return Reason.REGRESSED, blamed or "the evidence of a regression crossed its limit"
+    if case.progress.error_ticks >= wires.ticks:
+        errors, requests = judgement.candidate_errors or 0, judgement.candidate_requests or 0
+        share = f"{errors} of {requests} requests" if requests else "the candidate's requests"
+        return Reason.ERROR_SHARE, (
+            f"{share} failed, over the hard limit of {wires.error_share:.0%} for {wires.ticks} ticks in a row"
+        )
+    return None
