@@ -11,8 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_STEPS = 200
-
 
 @dataclass(frozen=True, slots=True)
 class LinearNull:
@@ -63,19 +61,15 @@ def project(bet: Sequence[float], sizes: Sequence[int], null: LinearNull) -> tup
     while null.excess(_stationary(bet, sizes, null, high)) > 0:
         low, high = high, 2 * high
     mu = high
-    for _ in range(_STEPS):
+    while True:  # every turn narrows the bracket, so it ends at neighbouring doubles at the latest
         rates = _stationary(bet, sizes, null, mu)
         excess = null.excess(rates)
-        if excess > 0:
-            low = mu
-        else:
-            high = mu
+        low, high = (mu, high) if excess > 0 else (low, mu)
         step = mu - excess / _slope(rates, sizes, null, mu)
         following = step if low < step < high else (low + high) / 2
-        if following == mu or not low < following < high:
-            break
+        if not low < following < high:
+            return _stationary(bet, sizes, null, high)
         mu = following
-    return _stationary(bet, sizes, null, high)
 
 
 def log_factor(bet: Sequence[float], nearest: Sequence[float], cells: Sequence[tuple[int, int]]) -> float:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gatestats import tilted_sum
 from gatestats.buckets import expressible_shift, slowed
 from gatestats.histogram import HistogramDesign
 from gatestats.noncentral import log_normalisers
@@ -83,6 +84,13 @@ def test_the_short_cuts_never_make_the_normaliser_smaller() -> None:
     exponents = np.array([[power * math.log(2) for power in powers]])
     result = float(log_tilted_expectation(np.array(pooled, dtype=float), drawn, exponents)[0])
     assert result == pytest.approx(exact, abs=1e-11)
+
+
+def test_any_starting_point_gives_the_same_normaliser(monkeypatch: pytest.MonkeyPatch) -> None:
+    pooled, exponents = np.array([40.0, 90.0, 70.0]), np.array([[0.0, 1.0, 2.5], [0.0, -0.5, -3.0]])
+    found = log_tilted_expectation(pooled, 60, exponents)
+    monkeypatch.setattr(tilted_sum, "_NEWTON_STEPS", 1)
+    assert log_tilted_expectation(pooled, 60, exponents) == pytest.approx(found, abs=1e-9)
 
 
 #: where single requests of the baseline may lie, strictly inside buckets
@@ -274,6 +282,7 @@ def test_a_quantile_without_bounds_says_so() -> None:
     assert estimate is not None
     assert estimate.baseline is None
     assert quantile_bounds((1.0, 2.0), (500, 500), 0.5, 0.9) == (None, 2.0)
+    assert quantile_bounds((1.0, 2.0, 3.0), (1, 1, 1), 0.5, 0.9) == (None, None)
 
 
 @pytest.mark.parametrize(
