@@ -1,7 +1,7 @@
 """Build what is missing, once, into the user's cache.
 
-Two builds at once wait for each other by group of programs; what one has finished the other finds. A build that is broken off
-leaves finished programs, and Go's own cache, so that the next one goes on from there.
+Two builds at once wait for each other by group of programs; what one has finished the other finds. A build that is
+broken off leaves finished programs, and Go's own cache, so that the next one goes on from there.
 """
 
 import fcntl
@@ -11,13 +11,14 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from e2e.lab.failure import LabError
 from e2e.lab.places import GO_MODULES, binaries
 from e2e.lab.processes import last_lines
-from e2e.lab.progress import Progress, on_stderr
+from e2e.lab.progress import on_stderr
 from e2e.lab.recipes import MANIFESTS, PROGRAMS, Manifests, Program
 from e2e.lab.toolchain import Go, find_go
 
@@ -53,8 +54,7 @@ def build(programs: Iterable[Program] = ()) -> None:
             if not _target(program, go).exists():
                 _build_one(program, go)
     for manifests in MANIFESTS:
-        if not manifest_file(manifests).exists():
-            _collect(manifests, go)
+        collected(manifests)
 
 
 def executable(program: Program) -> Path:
@@ -71,8 +71,16 @@ def executable(program: Program) -> Path:
     return path
 
 
-def manifest_file(manifests: Manifests) -> Path:
-    """Return where a collected set of manifests is kept, a JSON list."""
+def collected(manifests: Manifests) -> list[dict[str, Any]]:
+    """Return the objects of a set of manifests, read from its module once and kept as JSON."""
+    file = _manifest_file(manifests)
+    if not file.exists():
+        _collect(manifests, find_go())
+    objects: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+    return objects
+
+
+def _manifest_file(manifests: Manifests) -> Path:
     return binaries().parent / "manifests" / manifests.file_name()
 
 
@@ -110,7 +118,7 @@ def _collect(manifests: Manifests, go: Go) -> None:
         documents = [document for file in files for document in yaml.safe_load_all(file.read_bytes()) if document]
         if not documents:
             raise LabError(f"{manifests.module} carries nothing at {manifests.paths}")
-        target = manifest_file(manifests)
+        target = _manifest_file(manifests)
         target.parent.mkdir(parents=True, exist_ok=True)
         fresh = target.with_suffix(f".{os.getpid()}")
         fresh.write_text(json.dumps(documents), encoding="utf-8")
@@ -129,6 +137,3 @@ def _module_folder(go: Go, folder: Path, module: str) -> Path:
     if answer.returncode != 0:
         raise LabError(f"cannot fetch the module {module}: {answer.stderr.strip() or answer.stdout.strip()}")
     return Path(json.loads(answer.stdout)["Dir"])
-
-
-__all__ = ["Progress", "build", "default_programs", "executable", "locked", "manifest_file"]

@@ -12,11 +12,12 @@ from types import FrameType
 from e2e.lab import kind
 from e2e.lab.build import build
 from e2e.lab.failure import LabError
-from e2e.lab.lab import Lab, clear_orphans
+from e2e.lab.lab import Lab
 from e2e.lab.namespace import allow_namespaces
 from e2e.lab.parts import Profile
 from e2e.lab.places import NAME_VARIABLE, cache, chosen_name
 from e2e.lab.recipes import PROGRAMS, program
+from e2e.lab.starting import clear_logs, clear_orphans
 from e2e.lab.waiting import stopwatch
 
 
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
             )
         if name in {"up", "exec"}:
             _add_start_options(command)
-        if name in {"up", "down"}:
+        if name in {"up", "down", "exec"}:
             command.add_argument("--kind", action="store_true", help="use Docker and kind instead of local processes")
         if name == "exec":
             _add_exec_options(command)
@@ -92,16 +93,12 @@ def _lab(options: argparse.Namespace, name: str | None, *, lasting: bool) -> Lab
 
 def _up(options: argparse.Namespace) -> int:
     if options.kind:
-        return kind.up(options.name or chosen_name())
+        print(kind.up(options.name or chosen_name(), timedelta(seconds=options.scrape_interval)))
+        return 0
     elapsed = stopwatch()
     lab = _lab(options, options.name, lasting=True)
     was_up = lab.up
-    try:
-        lab.start()
-    except BaseException:
-        if not was_up:
-            lab.stop(keep_logs=True)
-        raise
+    lab.start()
     print(_usage(lab, f"was up already ({elapsed():.1f} s)" if was_up else f"is up after {elapsed():.1f} s"))
     return 0
 
@@ -122,14 +119,22 @@ def _usage(lab: Lab, state: str) -> str:
 
 
 def _down(options: argparse.Namespace) -> int:
+    name = options.name or chosen_name()
     if options.kind:
-        return kind.down(options.name or chosen_name())
-    lab = Lab(options.name, lasting=True)
+        kind.down(name)
+        print(f"The lab {name!r} is down in kind.")
+        return 0
+    lab = Lab(name, lasting=True)
     for orphan in clear_orphans():
         print(f"Removed the lab {orphan!r}, whose program had died.")
-    was_up = lab.up
+    was_up, inhabitants = lab.up, lab.inhabitants
     lab.stop()
-    print(f"The lab {lab.name!r} {'is down' if was_up else 'was down already'}.")
+    clear_logs()
+    print(f"The lab {name!r} {'is down' if was_up else 'was down already'}.")
+    if left := [str(process.pid) for process in inhabitants if process.alive and process.pid != os.getpid()]:
+        print(
+            f"Programs that the lab did not start hold on to its network; end them: {' '.join(left)}", file=sys.stderr
+        )
     return 0
 
 
@@ -137,6 +142,8 @@ def _exec(options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         raise LabError("no command: write it after `--`, as in `exec -- kubectl get ns`")
+    if options.kind:
+        return _become(command, kind.environment(options.name or chosen_name()))
     if options.bare:
         allow_namespaces()
         return _become(command, dict(os.environ))

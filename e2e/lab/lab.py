@@ -3,34 +3,32 @@
 import json
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from e2e.lab import layout as at
-from e2e.lab import measuring, netns, rendering, starting
-from e2e.lab.api import Api
+from e2e.lab import netns, starting
 from e2e.lab.build import build, locked
 from e2e.lab.component import Component
 from e2e.lab.failure import LabError
 from e2e.lab.layout import Layout
 from e2e.lab.namespace import Namespace
 from e2e.lab.parts import Part, Profile, parts_of, programs_of
-from e2e.lab.places import INSIDE_VARIABLE, NAME_VARIABLE, binaries, chosen_name, lab_folder
+from e2e.lab.places import INSIDE_VARIABLE, NAME_VARIABLE, chosen_name, lab_folder
 from e2e.lab.processes import Process
 from e2e.lab.toolchain import beside_python
+from e2e.lab.workbench import Workbench
 
 ONE_SECOND: Final = timedelta(seconds=1)
 
 
-class Lab:
+class Lab(Workbench):
     """One lab, by its name.
 
-    `with Lab("mine") as lab:` starts it and stops it at the end. While it is started, the calling thread, and every thread and
-    child that it starts afterwards, are inside the lab's network, where ports are the same in every lab.
+    `with Lab("mine") as lab:` starts it and stops it at the end. While it is started, the calling thread, and every
+    thread and child that it starts afterwards, are inside the lab's network, where ports are the same in every lab.
 
     Parameters
     ----------
@@ -43,7 +41,8 @@ class Lab:
     unsafe_etcd
         Spare etcd the disk's fsync: faster, and as durable as the machine is up.
     lasting
-        The lab outlives this program. Otherwise it is this program's own: what a killed program leaves, the next lab clears away.
+        The lab outlives this program. Otherwise it is this program's own, and what a killed program leaves of it is
+        cleared away by the next lab that starts or stops.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Lab:
     ) -> None:
         self.name = name or chosen_name()
         self.profile = profile
-        self.files = Layout(lab_folder(self.name))
+        super().__init__(Layout(lab_folder(self.name)))
         self._scrape_interval = scrape_interval
         self._unsafe_etcd = unsafe_etcd
         self._lasting = lasting
@@ -81,8 +80,6 @@ class Lab:
         lab._enter(lab._living_namespace())
         return lab
 
-    # -- life -------------------------------------------------------------------------------------------------------
-
     @property
     def up(self) -> bool:
         """Whether it was started and its network still exists."""
@@ -99,25 +96,34 @@ class Lab:
         if profile is Profile.FULL or (profile and not self.up):
             self.profile = profile
         build(programs_of(self.profile))
-        clear_orphans()
+        starting.clear_orphans()
         with locked(self.files.lock):
-            namespace = self._living_namespace()
-            if namespace is None:
+            fresh = not self.up
+            if fresh:
                 starting.clear(self.files)
                 self.files.make()
-                self._remember(owner=None if self._lasting else Process.of(os.getpid()))
-                namespace = starting.make_namespace(self.files)
-            else:
-                self._remember(owner=self._owner())
-            self._enter(namespace)
-            starting.write_configuration(self.files, self.token, self._scrape_interval)
-            starting.start(self._components, self.files, self.api)
+            self._remember(owner=self._own_process() if fresh else self._checked_owner())
+            try:
+                self._bring_up()
+            except BaseException:
+                if fresh:
+                    self._take_down(keep_logs=True)
+                raise
         return self
+
+    def _bring_up(self) -> None:
+        self._enter(self._living_namespace() or starting.make_namespace(self.files))
+        interval = timedelta(milliseconds=self._remembered()["scrape_interval_ms"])
+        starting.write_configuration(self.files, self.token, interval)
+        starting.start(self._components, self.files, self.api)
 
     def stop(self, *, keep_logs: bool = False) -> None:
         """Stop all that it started and remove its network; the thread returns to where it was."""
         with locked(self.files.lock):
-            starting.clear(self.files, keep_logs=keep_logs)
+            self._take_down(keep_logs=keep_logs)
+
+    def _take_down(self, *, keep_logs: bool) -> None:
+        starting.clear(self.files, keep_logs=keep_logs)
         self._namespace = None
         self._components = {}
         if self._outside is not None:
@@ -140,8 +146,6 @@ class Lab:
         if not self._lasting:
             self.stop(keep_logs=error is not None)
 
-    # -- what it offers ---------------------------------------------------------------------------------------------
-
     @property
     def namespace(self) -> Namespace:
         """Its network namespace: `lab.namespace.command([...])` starts a program inside from anywhere."""
@@ -150,52 +154,18 @@ class Lab:
         return self._namespace
 
     @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
-        return self.files.kubeconfig
-
-    @property
-    def api_url(self) -> str:
-        """The API server's URL."""
-        return f"https://127.0.0.1:{at.API_PORT}"
-
-    @property
-    def gateway_url(self) -> str:
-        """Where Envoy takes requests: send them with the Host of an HTTPRoute. Closed as long as no HTTPRoute is attached."""
-        return f"http://127.0.0.1:{at.GATEWAY_PORT}"
-
-    @property
-    def prometheus_url(self) -> str:
-        """Prometheus' URL."""
-        return f"http://127.0.0.1:{at.PROMETHEUS_PORT}"
-
-    @property
-    def envoy_metrics_url(self) -> str:
-        """Where Envoy shows its metrics; Prometheus scrapes it as job `envoy`."""
-        return f"http://127.0.0.1:{at.ENVOY_STATS_PORT}/stats/prometheus"
-
-    @property
-    def gateway(self) -> dict[str, str]:
-        """The `parentRefs` entry of an HTTPRoute that is to be served."""
-        return {"name": rendering.GATEWAY_NAME, "namespace": rendering.GATEWAY_NAMESPACE}
-
-    @property
-    def authority(self) -> Path:
-        """The file of certificates that vouch for the API server."""
-        return self.files.authority
+    def inhabitants(self) -> tuple[Process, ...]:
+        """The processes in its network, whoever started them; none if it is down."""
+        namespace = self._living_namespace()
+        return namespace.inhabitants if namespace else ()
 
     @property
     def token(self) -> str:
         """The administrator's bearer token."""
         return str(self._remembered()["token"])
 
-    @property
-    def api(self) -> Api:
-        """A client of the API server with the administrator's rights."""
-        return Api(at.API_PORT, self.authority, self.token)
-
     def component(self, name: str) -> Component:
-        """Return one of its programs: etcd, kube-apiserver, kube-controller-manager, prometheus, contour, envoy, or one of `run`."""
+        """Return one of its programs, which `components` lists."""
         try:
             return self._components[name]
         except KeyError:
@@ -204,7 +174,7 @@ class Lab:
 
     @property
     def components(self) -> Mapping[str, Component]:
-        """Its programs by name."""
+        """Its programs by name: etcd, kube-apiserver, and so on, and those of `run`."""
         return self._components
 
     def run(self, part: Part) -> Component:
@@ -214,10 +184,6 @@ class Lab:
         self._components[part.name] = component
         component.wait_ready()
         return component
-
-    def address(self) -> str:
-        """Return an address of the lab's network that is nobody else's, to bind a server to."""
-        return self.files.next_address()
 
     def environment(self) -> dict[str, str]:
         """Return the environment for a program that is to use the lab."""
@@ -232,45 +198,6 @@ class Lab:
             NAME_VARIABLE: self.name,
             INSIDE_VARIABLE: self.name,
         }
-
-    # -- Kubernetes and Prometheus ----------------------------------------------------------------------------------
-
-    def publish_service(self, namespace: str, name: str, port: int, addresses: Sequence[str]) -> None:
-        """Make servers known: a Service without a selector, and an EndpointSlice in which all of `addresses` are ready."""
-        self.api.apply(rendering.service(namespace, name, port))
-        self.api.apply(rendering.endpoint_slice(namespace, name, port, addresses))
-
-    def set_ready(self, namespace: str, name: str, *, ready: bool, addresses: Sequence[str] | None = None) -> None:
-        """Set the readiness of some (by default all) endpoints of a published Service."""
-        slice_path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices/{name}-lab"
-        endpoints = self.api.get(slice_path)["endpoints"] or []
-        for endpoint in endpoints:
-            if addresses is None or endpoint["addresses"][0] in addresses:
-                endpoint["conditions"] = rendering.readiness(ready=ready)
-        self.api.merge(slice_path, {"endpoints": endpoints})
-
-    def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
-        """Write a kubeconfig with the rights of a service account, valid for a day."""
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
-        request = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"expirationSeconds": 86400},
-        }
-        token = self.api.create(path, request)["status"]["token"]
-        file = self.files.file(f"kubeconfig-{namespace}-{service_account}")
-        starting.write_secret(file, rendering.kubeconfig(self.api_url, str(self.authority), token, namespace))
-        return file
-
-    def scrape(self, job: str, targets: measuring.Targets, *, within: timedelta = timedelta(seconds=20)) -> None:
-        """Make `targets` (addresses with port, or these with labels) all that Prometheus scrapes as `job`, and wait for it."""
-        measuring.scrape(self.files, job, targets, within=within)
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """Return the result of an instant query of Prometheus."""
-        return measuring.query(expression)
-
-    # -- state ------------------------------------------------------------------------------------------------------
 
     def _enter(self, namespace: Namespace | None) -> None:
         if namespace is None:
@@ -289,30 +216,25 @@ class Lab:
     def _remembered(self) -> dict[str, Any]:
         return starting.read_state(self.files)
 
-    def _owner(self) -> Process | None:
-        return starting.owner_of(self.files)
+    def _own_process(self) -> Process | None:
+        return None if self._lasting else Process.of(os.getpid())
+
+    def _checked_owner(self) -> Process | None:
+        owner = starting.owner_of(self.files)
+        if not self._lasting and owner != self._own_process():
+            whose = f"process {owner.pid}'s own" if owner else "up to stay"
+            raise LabError(f"the lab {self.name!r} is {whose}: choose another name, or use Lab.attach")
+        return owner
 
     def _remember(self, *, owner: Process | None) -> None:
         before = self._remembered()
-        grown = before.get("profile") == Profile.FULL
-        self.profile = Profile.FULL if grown else self.profile
+        if before.get("profile") == Profile.FULL:
+            self.profile = Profile.FULL
         state = {
             "profile": self.profile.value,
             "token": before.get("token") or secrets.token_hex(16),
+            "scrape_interval_ms": before.get("scrape_interval_ms")
+            or self._scrape_interval // timedelta(milliseconds=1),
             "owner": None if owner is None else [owner.pid, owner.started, owner.boot],
         }
         starting.write_secret(self.files.file(starting.STATE), json.dumps(state))
-
-
-def clear_orphans() -> list[str]:
-    """Remove labs whose program died without stopping them; return their names."""
-    return [folder.name for folder in sorted(binaries().parent.glob("labs/*/")) if _clear_if_orphan(Layout(folder))]
-
-
-def _clear_if_orphan(files: Layout) -> bool:
-    if not starting.orphaned(files):
-        return False
-    with locked(files.lock):
-        if orphan := starting.orphaned(files):
-            starting.clear(files)
-    return orphan

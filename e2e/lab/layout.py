@@ -26,7 +26,7 @@ _FIRST_FREE: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of one lab, all below `folder`. Ports are the same in every lab, since each has a network of its own."""
+    """The files of one lab, all below `folder`; ports are the same in every lab, each having a network of its own."""
 
     folder: Path
 
@@ -47,7 +47,7 @@ class Layout:
 
     @property
     def signing_key(self) -> Path:
-        """The key of service account tokens. The API server's own serves: it makes that one before it reads this one."""
+        """The key of service account tokens: the API server's own, which it makes before it reads this one."""
         return self.certificates / "apiserver.key"
 
     @property

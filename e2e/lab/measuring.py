@@ -17,7 +17,7 @@ Targets = Sequence[str] | Mapping[str, Mapping[str, str]]
 
 
 def scrape(files: Layout, job: str, targets: Targets, *, within: timedelta) -> None:
-    """Make `targets` the targets of `job`, and wait until Prometheus has scraped each of them, with or without success."""
+    """Make `targets` all of `job`, and wait until Prometheus has scraped each of them, with or without success."""
     labelled = targets if isinstance(targets, Mapping) else {address: {} for address in targets}
     file = files.targets / f"{job}.json"
     fresh = file.with_suffix(f".{os.getpid()}")

@@ -64,12 +64,7 @@ class Namespace:
     @property
     def entered(self) -> bool:
         """Whether the calling thread is inside."""
-        try:
-            mine = Path("/proc/thread-self/ns/net").stat()
-            its = (Path("/proc") / str(self.holder.pid) / "ns/net").stat()
-        except OSError:
-            return False
-        return self.holder.alive and (mine.st_dev, mine.st_ino) == (its.st_dev, its.st_ino)
+        return self.holder.alive and _network_of("thread-self") == _network_of(self.holder.pid)
 
     def enter(self) -> None:
         """Move the calling thread inside, and with it every thread and child it starts from now on.
@@ -87,8 +82,8 @@ class Namespace:
             netns.enter(self.holder.pid)
         except OSError as error:
             raise LabError(
-                f"cannot enter the lab's network namespace ({error}): without root, a program of several threads must be "
-                "started through `python -m e2e.lab exec -- PROGRAM`"
+                f"cannot enter the lab's network namespace ({error}): without root, a program of several threads must "
+                "be started through `python -m e2e.lab exec -- PROGRAM`"
             ) from error
 
     def command(self, command: Sequence[str]) -> list[str]:
@@ -97,13 +92,29 @@ class Namespace:
             return list(command)
         return [sys.executable, "-I", _SCRIPT, "enter", str(self.holder.pid), "--", *command]
 
+    @property
+    def inhabitants(self) -> tuple[Process, ...]:
+        """The processes inside that this one may see, without its holder."""
+        network = _network_of(self.holder.pid)
+        numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+        inside = [number for number in numbers if number != self.holder.pid and _network_of(number) == network]
+        return tuple(process for number in inside if network and (process := Process.of(number)))
+
     def remove(self) -> None:
         """Let go of it; the kernel removes it with its last process."""
         self.holder.end(patience=timedelta(seconds=2))
 
 
+def _network_of(process: int | str) -> tuple[int, int] | None:
+    try:
+        network = (Path("/proc") / str(process) / "ns/net").stat()
+    except OSError:
+        return None
+    return network.st_dev, network.st_ino
+
+
 def allow_namespaces() -> None:
-    """Make sure that this process of one thread may make network namespaces, as a user by becoming root of a user namespace.
+    """Make sure that this process of one thread may make network namespaces: a user becomes root of a user namespace.
 
     Raises
     ------

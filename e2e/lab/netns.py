@@ -1,10 +1,11 @@
 """Network namespaces, by system calls alone: neither root's tools nor a compiler are needed.
 
-A lab's namespace is held by one small process that does nothing else: `python -I netns.py hold`. While it lives, others enter
-by its pid; when it and everything in the namespace are gone, the kernel removes the namespace, so nothing stale can stay behind.
+A lab's namespace is held by one small process that does nothing else: `python -I netns.py hold`. While it lives, others
+enter by its pid; when it and everything in the namespace are gone, the kernel removes the namespace, so nothing stale
+can stay behind.
 
-Every address of 10.244.0.0/16 is local inside: any of them can be bound, and none leads out. The API server refuses loopback
-addresses in an EndpointSlice, so model servers listen on these.
+Every address of 10.244.0.0/16 is local inside: any of them can be bound, and none leads out. The API server refuses
+loopback addresses in an EndpointSlice, so model servers listen on these.
 
 This file imports nothing but the standard library, since it also runs on its own.
 """
@@ -48,7 +49,7 @@ def set_namespace(descriptor: int, kind: int) -> None:
 
 
 def enter(pid: int) -> None:
-    """Move the calling thread into the network namespace of `pid`, through its user namespace where that is another one.
+    """Move the calling thread into the network namespace of `pid`, and into its user namespace where that differs.
 
     Raises
     ------
@@ -70,7 +71,7 @@ def enter(pid: int) -> None:
 
 
 def become_root_of_user_namespace(flags: int = 0) -> None:
-    """Move this process of one thread into a user namespace where it counts as root, with the given namespaces beside it."""
+    """Move this process of one thread into a user namespace where it is root, and into the namespaces of `flags`."""
     uid, gid = os.getuid(), os.getgid()
     unshare(CLONE_NEWUSER | flags)
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
@@ -132,7 +133,7 @@ def _hold() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        answer = {"user_namespace": make_network()}
+        answer: dict[str, object] = {"user_namespace": make_network()}
     except OSError as error:
         answer = {"error": str(error)}
     sys.stdout.write(json.dumps(answer) + "\n")

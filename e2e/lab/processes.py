@@ -1,7 +1,7 @@
 """Processes that outlive the program that started them.
 
-A pid alone does not name a process, since pids come round again. A process is named by its pid, the moment it started and the
-boot it started in; nothing else is ever sent a signal.
+A pid alone does not name a process, since pids come round again. A process is named by its pid, the moment it started
+and the boot it started in; nothing else is ever sent a signal.
 """
 
 import json
@@ -26,7 +26,7 @@ def _boot() -> str:
 
 
 def _started_at(pid: int) -> int | None:
-    """Return the start of a living process in clock ticks since boot; a process that is only waited for counts as gone."""
+    """Return the start of a living process in clock ticks since boot; a zombie counts as gone."""
     try:
         stat = (Path("/proc") / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -98,9 +98,12 @@ class Process:
         until(self._gone, f"process {self.pid} has ended after SIGKILL", within=timedelta(seconds=10))
 
     def _gone(self) -> bool:
+        if self.alive:
+            return False
+        # A child of this program stays a zombie until it is waited for; another's is its parent's to wait for.
         with suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
-        return not self.alive
+        return True
 
 
 def spawn(command: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> Process:

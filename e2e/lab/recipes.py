@@ -138,6 +138,12 @@ MANIFESTS: Final = (
 )
 
 
+#: The whole of Contour, for a cluster that runs pods.
+KIND_MANIFESTS: Final = Manifests(
+    "contour-kind", "contour", "github.com/projectcontour/contour", "examples/render/contour-gateway.yaml"
+)
+
+
 @cache
 def _digest(folder: Path, *more: str) -> str:
     parts = [(folder / file).read_bytes() for file in ("go.mod", "go.sum")] + [part.encode() for part in more]

@@ -75,26 +75,35 @@ def prometheus(targets: str, scrape_interval: timedelta, envoy: str) -> str:
     envoy
         The address of Envoy's statistics.
     """
+    own = {"job_name": "lab", "file_sd_configs": [{"files": [f"{targets}/*.json"], "refresh_interval": "5s"}]}
+    gateway = {"job_name": "envoy", "metrics_path": "/stats/prometheus", "static_configs": [{"targets": [envoy]}]}
+    configuration = prometheus_globals(scrape_interval)
+    configuration["scrape_configs"] = [own, gateway]
+    return yaml.safe_dump(configuration, sort_keys=False)
+
+
+def prometheus_globals(scrape_interval: timedelta) -> dict[str, Any]:
+    """Return what holds for every job of Prometheus.
+
+    Raises
+    ------
+    LabError
+        The interval is below 10 ms.
+    """
     milliseconds = int(scrape_interval / timedelta(milliseconds=1))
     if milliseconds < 10:
         raise LabError(f"the scrape interval must be at least 10 ms, got {milliseconds} ms")
     interval = f"{milliseconds}ms"
-    own = {"job_name": "lab", "file_sd_configs": [{"files": [f"{targets}/*.json"], "refresh_interval": "5s"}]}
-    gateway = {"job_name": "envoy", "metrics_path": "/stats/prometheus", "static_configs": [{"targets": [envoy]}]}
-    return yaml.safe_dump(
-        {
-            "global": {
-                "scrape_interval": interval,
-                "scrape_timeout": interval,
-                "evaluation_interval": interval,
-                # A target that offers native histograms is read so; its classic buckets stay beside them.
-                "scrape_native_histograms": True,
-                "always_scrape_classic_histograms": True,
-            },
-            "scrape_configs": [own, gateway],
-        },
-        sort_keys=False,
-    )
+    return {
+        "global": {
+            "scrape_interval": interval,
+            "scrape_timeout": interval,
+            "evaluation_interval": interval,
+            # A target that offers native histograms is read so; its classic buckets stay beside them.
+            "scrape_native_histograms": True,
+            "always_scrape_classic_histograms": True,
+        }
+    }
 
 
 def target_groups(job: str, targets: Mapping[str, Mapping[str, str]]) -> str:

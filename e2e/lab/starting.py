@@ -13,12 +13,13 @@ from typing import Any, Final
 from e2e.lab import layout as at
 from e2e.lab import rendering
 from e2e.lab.api import Api, condition
-from e2e.lab.build import manifest_file
+from e2e.lab.build import collected, locked
 from e2e.lab.component import Component
 from e2e.lab.failure import LabError
 from e2e.lab.layout import Layout
 from e2e.lab.namespace import Namespace
 from e2e.lab.parts import contour_bootstrap
+from e2e.lab.places import cache
 from e2e.lab.processes import Process, last_lines
 from e2e.lab.recipes import MANIFESTS
 from e2e.lab.waiting import until
@@ -28,16 +29,15 @@ HOLDER: Final = "network"
 _GATEWAY_PATIENCE: Final = timedelta(seconds=60)
 
 
-# What is remembered.
-
-
 def read_state(files: Layout) -> dict[str, Any]:
     """Return what is remembered of a lab; nothing if that is absent or damaged."""
     try:
         state = json.loads(files.file(STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return state if isinstance(state, dict) and {"profile", "token", "owner"} <= state.keys() else {}
+    return (
+        state if isinstance(state, dict) and {"profile", "token", "owner", "scrape_interval_ms"} <= state.keys() else {}
+    )
 
 
 def owner_of(files: Layout) -> Process | None:
@@ -73,9 +73,6 @@ def write_configuration(files: Layout, token: str, scrape_interval: timedelta) -
     configuration = rendering.prometheus(str(files.targets), scrape_interval, envoy)
     files.file("prometheus.yaml").write_text(configuration, encoding="utf-8")
     files.file("contour.yaml").write_text(rendering.contour(), encoding="utf-8")
-
-
-# Up.
 
 
 def make_namespace(files: Layout) -> Namespace:
@@ -128,7 +125,7 @@ def _write_bootstrap(files: Layout) -> None:
 def _start_gateway(components: Mapping[str, Component], files: Layout, api: Api) -> None:
     if not components["contour"].running:
         for manifests in MANIFESTS:
-            api.install_crds(json.loads(manifest_file(manifests).read_text(encoding="utf-8")))
+            api.install_crds(collected(manifests))
         for thing in rendering.gateway_objects():
             api.apply(thing)
     _start_one(components["contour"])
@@ -140,9 +137,6 @@ def _start_gateway(components: Mapping[str, Component], files: Layout, api: Api)
         f"the Gateway is Programmed (see {files.log('contour')})",
         within=_GATEWAY_PATIENCE,
     )
-
-
-# Down.
 
 
 def clear(files: Layout, *, keep_logs: bool = False) -> None:
@@ -169,3 +163,24 @@ def clear(files: Layout, *, keep_logs: bool = False) -> None:
             entry.unlink(missing_ok=True)
     with suppress(OSError):
         files.folder.rmdir()
+
+
+def clear_orphans() -> list[str]:
+    """Remove labs whose program died without stopping them; return their names."""
+    return [folder.name for folder in sorted(cache().glob("labs/*/")) if _clear_if_orphan(Layout(folder))]
+
+
+def clear_logs() -> None:
+    """Remove the logs that failed labs have left."""
+    for folder in cache().glob("labs/*/"):
+        if {entry.name for entry in folder.iterdir()} == {"logs"}:
+            shutil.rmtree(folder)
+
+
+def _clear_if_orphan(files: Layout) -> bool:
+    if not orphaned(files):
+        return False
+    with locked(files.lock):
+        if orphan := orphaned(files):
+            clear(files)
+    return orphan
