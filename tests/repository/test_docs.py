@@ -33,10 +33,8 @@ def anchors(path: Path) -> frozenset[str]:
     return frozenset(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)
 
 
-def links() -> Iterator[tuple[Path, str]]:
-    for page in PAGES:
-        for target in LINK.findall(BLOCK.sub("", text(page))):
-            yield page, target
+def links() -> list[tuple[Path, str]]:
+    return [(page, target) for page in PAGES for target in LINK.findall(BLOCK.sub("", text(page)))]
 
 
 def resources() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -60,7 +58,7 @@ def test_a_link_leads_somewhere(page: Path, target: str) -> None:
         assert anchor in anchors(Path((ROOT / goal).resolve().relative_to(ROOT))), f"{page} links to {target}"
 
 
-@pytest.mark.parametrize(("name", "manifest"), resources(), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(("name", "manifest"), list(resources()), ids=lambda value: value if isinstance(value, str) else "")
 def test_a_resource_in_the_documentation_would_be_accepted(name: str, manifest: dict[str, Any]) -> None:
     assert _SPECS[manifest["kind"]].parse(manifest["spec"]), name
 
