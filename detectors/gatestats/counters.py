@@ -10,12 +10,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from gatestats.ticks import OneArmCounts
 
 #: Above this, doubles no longer hold every whole number.
 _LARGEST_EXACT = 2**53
 _TOLERANCE = 1e-9
+#: What names a series: a label set, an `le`, whatever the caller has.
+_Key = TypeVar("_Key")
+_OtherKey = TypeVar("_OtherKey")
 
 
 def whole(name: str, value: float) -> int:
@@ -64,7 +68,7 @@ class Scrape:
     values: Mapping[object, int]
 
 
-def scrapes_of(series: Mapping[object, Sequence[Sample]]) -> list[Scrape]:
+def scrapes_of(series: Mapping[_Key, Sequence[Sample]]) -> list[Scrape]:
     """Join the series of one target into its scrapes, oldest first.
 
     Parameters
@@ -115,8 +119,8 @@ def increase_between(samples: Sequence[Sample], start: float, end: float, *, bor
 
 
 def gains_between(
-    series: Mapping[object, Sequence[Sample]], start: float, end: float, *, born: bool = False
-) -> dict[object, int] | None:
+    series: Mapping[_Key, Sequence[Sample]], start: float, end: float, *, born: bool = False
+) -> dict[_Key, int] | None:
     """Count what each series of one target gained in (start, end], cut at the same scrapes.
 
     A series that the target first exports later (an error code seen for the first time) counts in full, if an earlier
@@ -141,8 +145,8 @@ def gains_between(
 
 
 def count_events(
-    events: Mapping[object, Sequence[Sample]],
-    total: Mapping[object, Sequence[Sample]],
+    events: Mapping[_Key, Sequence[Sample]],
+    total: Mapping[_OtherKey, Sequence[Sample]],
     window: tuple[float, float],
     *,
     born: bool = False,

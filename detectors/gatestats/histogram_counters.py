@@ -42,7 +42,7 @@ def classic_gains(
     edges = sorted(series)
     if math.inf not in series:
         raise ValueError(f"a classic histogram needs the bucket le=+Inf, got {edges}")
-    scrapes = scrapes_of(dict(series.items()))
+    scrapes = scrapes_of(series)
     for scrape in scrapes:
         if len(scrape.values) != len(edges):
             missing = [edge for edge in edges if edge not in scrape.values]
