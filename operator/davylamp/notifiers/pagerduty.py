@@ -15,7 +15,7 @@ import aiohttp
 from davylamp.core.model import Severity
 from davylamp.errors import SpecError, Unavailable
 from davylamp.notifiers.posting import post
-from davylamp.notifiers.wording import shortened
+from davylamp.wording import shortened
 from davylamp.ports import Message
 
 RECEIVER: Final = "PagerDuty"

@@ -9,7 +9,7 @@ import aiohttp
 from davylamp.core.model import Severity
 from davylamp.errors import SpecError, Unavailable
 from davylamp.notifiers.posting import Answer, post
-from davylamp.notifiers.wording import plain, shortened_pieces
+from davylamp.wording import plain, shortened_pieces
 from davylamp.ports import Message
 
 RECEIVER: Final = "Slack"
