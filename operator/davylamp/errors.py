@@ -2,6 +2,7 @@
 
 DavylampError
   SpecError      a person must change something; trying again is useless
+    NotFound     what is named does not exist
   Unavailable    a peer did not answer, or not in full; try again, and hold the weight meanwhile
   Conflict       somebody else changed the object; read it again, then decide again
 """
@@ -21,3 +22,7 @@ class Unavailable(DavylampError):  # noqa: N818 - named by the situation, as the
 
 class Conflict(DavylampError):  # noqa: N818 - as Unavailable
     """Somebody else changed the object since it was read; nothing was written."""
+
+
+class NotFound(SpecError):  # noqa: N818 - as Unavailable
+    """What is named does not exist; a person must create it or name another."""

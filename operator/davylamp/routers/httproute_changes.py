@@ -1,0 +1,146 @@
+"""What each change makes of an HTTPRoute. Pure: the route as it was read in, the route as it shall be out.
+
+Rule 1: a change touches the backendRefs of rules that point to the baseline, and Davylamp's marks; nothing else.
+Rule 2: `Lower` and `Restore` work on any route, marked or not, and act on the pair that the marks name: what was put
+    there is what has to be taken back, even if the settings name other backends by now.
+Rule 3: `Lower` never gives a rule's candidate more than it has, and no mark becomes weaker by it.
+"""
+
+from typing import assert_never
+
+from davylamp.core.model import NONE, Lower, Prepare, Raise, Repoint, Restore, Ruling, Weight
+from davylamp.errors import Conflict, SpecError
+from davylamp.ports import RouteChange, RouteRef
+from davylamp.routers.httproute_endings import repointed, restored
+from davylamp.routers.httproute_records import records_of, with_baselines
+from davylamp.routers.httproute_rules import (
+    Share,
+    lowered,
+    rules_of,
+    shared,
+    shares,
+    split,
+    with_candidate,
+    with_rules,
+    with_weights,
+)
+from davylamp.routers.marks import Manifest, Marks, Pair, read_marks, refuse_older, with_marks
+
+
+def changed(manifest: Manifest, route: RouteRef, change: RouteChange, epoch: int) -> Manifest:
+    """Return the route after `change`.
+
+    Raises
+    ------
+    SpecError
+        The route does not fit; a person must change it.
+    Conflict
+        The route is not as the change takes it to be: read it again and decide again.
+    """
+    match change:
+        case Prepare():
+            return _prepare(manifest, Pair.of(route), change, epoch)
+        case Raise():
+            return _raise(manifest, Pair.of(route), change, epoch)
+        case Lower():
+            return _lower(manifest, pair_in_force(manifest, route), change, epoch)
+        case Restore():
+            return restored(manifest, pair_in_force(manifest, route))
+        case Repoint():
+            return repointed(manifest, Pair.of(route), epoch)
+        case never:
+            assert_never(never)
+
+
+def pair_in_force(manifest: Manifest, route: RouteRef) -> Pair:
+    """Return the pair that the marks name, as long as a rule points to either; otherwise the one of the settings."""
+    marked = read_marks(manifest).pair
+    return marked if marked and shares(manifest, marked) else Pair.of(route)
+
+
+def leftover(manifest: Manifest, route: RouteRef) -> bool:
+    """Whether the route carries the marks of another pair, which must be taken off before it is prepared."""
+    return pair_in_force(manifest, route) != Pair.of(route)
+
+
+# Prepare and raise.
+
+
+def _prepare(manifest: Manifest, pair: Pair, change: Prepare, epoch: int) -> Manifest:
+    marks = read_marks(manifest)
+    refuse_older(marks, epoch)
+    written = Marks(True, change.attempt, NONE, Ruling.CONTINUE, epoch, pair, records_of(manifest, pair, marks))
+    return with_marks(_weighted(manifest, pair, NONE), written)
+
+
+def _raise(manifest: Manifest, pair: Pair, change: Raise, epoch: int) -> Manifest:
+    marks = read_marks(manifest)
+    refuse_older(marks, epoch)
+    if not marks.complete or (marks.attempt, marks.pair) != (change.attempt, pair):
+        raise Conflict(f"the route is not prepared for attempt {change.attempt}: its marks say {marks.attempt}")
+    if marks.ruling is not Ruling.CONTINUE:
+        raise Conflict(f"the route says that {marks.ruling} was decided for attempt {change.attempt}")
+    originals = records_of(manifest, pair, marks)
+    written = Marks(True, change.attempt, change.weight, Ruling.CONTINUE, epoch, pair, originals)
+    return with_marks(_weighted(manifest, pair, change.weight), written)
+
+
+def _weighted(manifest: Manifest, pair: Pair, weight: Weight) -> Manifest:
+    """Give the candidate exactly `weight` in every rule that points to the baseline, adding it where it is missing."""
+    with_all = _with_candidates(manifest, pair)
+    rules = rules_of(with_all)
+    found = shared(with_all, pair)
+    if not found:
+        raise SpecError(f"no rule of the route points to the baseline {pair.baseline}")
+    for share in found:
+        refuse_unfit(share, pair)
+    return with_rules(
+        with_all, {share.rule: with_weights(rules[share.rule], share, *split(share, weight)) for share in found}
+    )
+
+
+def _with_candidates(manifest: Manifest, pair: Pair) -> Manifest:
+    rules = rules_of(manifest)
+    missing = [share for share in shared(manifest, pair) if not share.candidates]
+    return with_rules(manifest, {share.rule: with_candidate(rules[share.rule], share, pair) for share in missing})
+
+
+def refuse_unfit(share: Share, pair: Pair) -> None:
+    """Raise SpecError if a rule cannot share traffic between the two variants."""
+    for backend, places in ((pair.baseline, share.baselines), (pair.candidate, share.candidates)):
+        if len(places) > 1:
+            raise SpecError(f"{share.place} names {backend} {len(places)} times: keep one of its backendRefs")
+    if not share.total:
+        raise SpecError(
+            f"{share.place} gives {pair.baseline} the weight 0, so there is nothing to share: "
+            "give it a weight above 0, or take it out of the rule"
+        )
+
+
+# Lower.
+
+
+def _lower(manifest: Manifest, pair: Pair, change: Lower, epoch: int) -> Manifest:
+    marks = read_marks(manifest)
+    whole = with_baselines(manifest, pair, marks)
+    rules = rules_of(whole)
+    found = [share for share in shared(whole, pair) if share.candidates]
+    weighted = with_rules(
+        whole,
+        {s.rule: with_weights(rules[s.rule], s, *now) for s in found if (now := lowered(s, change.weight)) != _now(s)},
+    )
+    same = marks.attempt == change.attempt
+    written = Marks(
+        present=True,
+        attempt=change.attempt,
+        asked=min(marks.asked or change.weight, change.weight) if same else change.weight,
+        ruling=Ruling.ROLLBACK if same and marks.ruling is Ruling.ROLLBACK else change.ruling,
+        epoch=max(marks.epoch or 0, epoch),
+        pair=pair,
+        originals=records_of(manifest, pair, marks),
+    )
+    return with_marks(weighted, written)
+
+
+def _now(share: Share) -> tuple[int, int]:
+    return share.baseline, share.candidate

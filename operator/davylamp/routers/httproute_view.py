@@ -1,0 +1,109 @@
+"""What an HTTPRoute says. Pure: the manifest in, the view out."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from davylamp.core.model import ALL, RouteTrouble, RouteView, Weight
+from davylamp.errors import SpecError
+from davylamp.ports import RouteRef
+from davylamp.routers.api import FIELD_MANAGER
+from davylamp.routers.httproute_changes import pair_in_force, refuse_unfit
+from davylamp.routers.httproute_rules import backends_of, rules_of, shared, shares
+from davylamp.routers.marks import Manifest, Marks, Pair, read_marks
+
+
+def view(manifest: Manifest, route: RouteRef) -> RouteView | RouteTrouble:
+    """Return what the route says about the pair that its marks name, or else the settings."""
+    marks = read_marks(manifest)
+    pair = pair_in_force(manifest, route)
+    found = shared(manifest, pair)
+    if not found:
+        if any(share.candidate for share in shares(manifest, pair)):
+            return _viewed(manifest, marks, ALL, repointed=True)
+        return RouteTrouble(_pointless(manifest, route, pair))
+    try:
+        for share in found:
+            refuse_unfit(share, pair)
+    except SpecError as error:
+        return RouteTrouble(f"HTTPRoute {route.namespace}/{route.name}: {error}")
+    prepared = marks.complete and marks.pair == Pair.of(route) and any(share.candidates for share in found)
+    return _viewed(manifest, marks, max(share.weight for share in found), prepared=prepared)
+
+
+def _viewed(
+    manifest: Manifest, marks: Marks, weight: Weight, *, prepared: bool = False, repointed: bool = False
+) -> RouteView:
+    accepted, acceptance = _acceptance(manifest)
+    return RouteView(
+        uid=str(manifest.get("metadata", {}).get("uid", "")),
+        weight=weight,
+        prepared=prepared,
+        asked=marks.asked,
+        attempt=marks.attempt,
+        ruling=marks.ruling,
+        epoch=marks.epoch,
+        accepted=accepted,
+        acceptance=acceptance,
+        editor=_editor(manifest) if marks.asked not in {None, weight} else None,
+        repointed=repointed,
+    )
+
+
+def _pointless(manifest: Manifest, route: RouteRef, pair: Pair) -> str:
+    names = {f"{ref.get('name')}:{ref.get('port')}" for rule in rules_of(manifest) for ref in backends_of(rule)}
+    points = f"they point to {', '.join(sorted(names)[:5])}" if names else "they point to no backend"
+    return (
+        f"no rule of HTTPRoute {route.namespace}/{route.name} points to the baseline {pair.baseline} ({points}): "
+        "add it to a rule's backendRefs, or correct the baseline's name and port in the ModelRollout"
+    )
+
+
+# Acceptance.
+
+
+def _acceptance(manifest: Manifest) -> tuple[bool, str]:
+    """Return whether every gateway that has reported serves this generation, and one sentence about it."""
+    generation = manifest.get("metadata", {}).get("generation", 0)
+    parents = (manifest.get("status") or {}).get("parents") or []
+    if not parents:
+        return False, "no gateway has reported about the route: check its parentRefs, and that a controller serves them"
+    for parent in parents:
+        for kind in ("Accepted", "ResolvedRefs"):
+            if refusal := _refusal(parent.get("conditions") or [], kind, generation):
+                return False, f"{_parent(parent)} {refusal}"
+    return True, f"accepted by {', '.join(sorted({_parent(parent) for parent in parents}))}"
+
+
+def _refusal(conditions: Iterable[Mapping[str, Any]], kind: str, generation: int) -> str | None:
+    for condition in conditions:
+        if condition.get("type") == kind:
+            seen = condition.get("observedGeneration", 0)
+            if seen < generation:
+                return f"has seen generation {seen} of the route, which is at {generation}"
+            if condition.get("status") != "True":
+                return f"says {kind}={condition.get('status')}: {condition.get('reason')}, {condition.get('message')}"
+            return None
+    return f"has not reported {kind}"
+
+
+def _parent(parent: Mapping[str, Any]) -> str:
+    ref = parent.get("parentRef") or {}
+    return f"{ref.get('kind') or 'Gateway'} {ref.get('name')} ({parent.get('controllerName')})"
+
+
+# Who else.
+
+
+def _editor(manifest: Manifest) -> str | None:
+    """Return who changed the rules last, if it was not Davylamp."""
+    owners = [
+        entry
+        for entry in manifest.get("metadata", {}).get("managedFields") or []
+        if "f:rules" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}) and not entry.get("subresource")
+    ]
+    if not owners:
+        return None
+    # Of writes in the same second, Davylamp's own is the earlier one: it wrote the weights that are no longer there.
+    last = max(owners, key=lambda entry: (str(entry.get("time") or ""), entry.get("manager") != FIELD_MANAGER))
+    manager = str(last.get("manager"))
+    return None if manager == FIELD_MANAGER else manager
