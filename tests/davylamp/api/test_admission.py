@@ -29,6 +29,7 @@ from tests.davylamp.api.wrong import WRONG, Wrong
 pytestmark = pytest.mark.lab
 
 T0 = "2026-03-01T12:00:00Z"
+PAIR = {"route": "credit", "baseline": "credit-fp32:8080", "candidate": "credit-int8:8080"}
 
 
 def words(refusal: pytest.ExceptionInfo[ApiException]) -> str:
@@ -70,11 +71,10 @@ def test_what_is_just_within_the_limits_is_taken(cluster: Cluster, manifest: Man
 
 def test_defaults_are_filled_in(cluster: Cluster) -> None:
     bare = changed(rollout(), put("spec.rollback.onNoData", {}), drop("spec.paused"), drop("spec.interval"))
-    bare = changed(bare, drop("spec.candidate.workload.kind"), put("spec.notify", [{"channel": "team"}]))
+    bare = changed(bare, put("spec.notify", [{"channel": "team"}]))
     spec = cluster.create(bare)["spec"]
     assert (spec["paused"], spec["interval"]) == (False, "10s")
     assert spec["candidate"]["backend"] == {"group": "", "kind": "Service", "name": "credit-int8", "port": 8080}
-    assert spec["candidate"]["workload"]["kind"] == "Deployment"
     assert spec["rollback"]["onNoData"] == {"hold": "5m", "thenRollBackAfter": "15m", "policy": "RollBack"}
     assert spec["notify"] == [{"channel": "team", "from": "Info"}]
 
@@ -103,6 +103,7 @@ def status(attempt: int = 1, weight: int = 25, verdict: str | None = "Continue",
             "candidateDigest": "sha256:1",
             "specHash": "h",
             "startedAt": T0,
+            "pair": PAIR,
         },
         "weight": {"requested": weight},
     }
@@ -308,7 +309,7 @@ def test_what_conditions_say_can_be_waited_for(cluster: Cluster, stored: Manifes
 
 def kubectl(cluster: Cluster, *arguments: str) -> str:
     command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), "--namespace", cluster.namespace, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout  # noqa: S603
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 def test_kubectl_shows_what_a_person_asks_first(cluster: Cluster, stored: Manifest) -> None:

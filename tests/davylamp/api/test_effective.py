@@ -35,7 +35,7 @@ def test_defaults_hold_where_nobody_says_anything() -> None:
         "gates": {
             "falseRollbackRate": "1%",
             "falsePromotionRate": "5%",
-            "errors": {"margin": {"oddsRatio": 1.25}, "requiredForPromotion": True},
+            "errors": {"margin": {"oddsRatio": 1.25}, "allowance": "0.5%", "requiredForPromotion": True},
             "latency": {"margin": {"slowdown": "10%"}, "requiredForPromotion": True},
             "metrics": [],
         },

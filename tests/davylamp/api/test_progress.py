@@ -15,6 +15,7 @@ from davylamp.core.model import (
     NONE,
     Attempt,
     Outcome,
+    Pair,
     PastAttempt,
     Phase,
     Progress,
@@ -26,7 +27,8 @@ from davylamp.core.model import (
 )
 
 T0 = datetime(2026, 3, 1, 12, tzinfo=UTC)
-ATTEMPT = Attempt("a2", 2, "sha256:1", "hash", T0)
+PAIR = Pair("credit", "credit-fp32:8080", "credit-int8:8080")
+ATTEMPT = Attempt("a2", 2, "sha256:1", "hash", T0, PAIR)
 RUNNING = Progress(
     attempt=ATTEMPT,
     phase=Phase.PROGRESSING,
@@ -56,7 +58,7 @@ rulings = st.one_of(
 progresses = st.builds(
     lambda ruling, **fields: Progress(**fields, **ruling),
     rulings,
-    attempt=st.builds(Attempt, words, st.integers(1, 10**6), words, words, times),
+    attempt=st.builds(Attempt, words, st.integers(1, 10**6), words, words, times, st.just(PAIR)),
     phase=st.sampled_from(Phase),
     reason=st.sampled_from(Reason),
     message=st.text(max_size=1024),

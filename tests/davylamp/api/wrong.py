@@ -122,12 +122,6 @@ WRONG = (
         "only Services can be backends",
         put("spec.candidate.backend.kind", "InferencePool"),
     ),
-    _smallest(
-        "workload of another kind",
-        "spec.candidate.workload.kind",
-        'supported values: "Deployment", "StatefulSet"',
-        put("spec.candidate.workload", {"kind": "Pod", "name": "credit"}),
-    ),
     _rollout(
         "digest cut short",
         "spec.candidate.model.digest",

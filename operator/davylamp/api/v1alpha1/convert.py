@@ -6,6 +6,7 @@ Rule 2: what is lost or damaged in a stored status leads to less traffic for the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -18,7 +19,8 @@ from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
 from davylamp.api.v1alpha1.signals import ErrorMargin, Gates, MetricGate, MetricMargin
 from davylamp.api.v1alpha1.steps import OnNoDataPolicy, Rollback
 from davylamp.api.v1alpha1.steps import Step as LadderStep
-from davylamp.core.model import Variant, Weight
+from davylamp.api.v1alpha1.variants import Backend
+from davylamp.core.model import Pair, Variant, Weight
 from davylamp.core.plan import (
     AbsoluteMargin,
     Direction,
@@ -38,6 +40,7 @@ from davylamp.ports import BackendRef, RouteRef
 
 ERRORS: Final = "errors"
 LATENCY: Final = "latency"
+_BACKEND: Final = re.compile(r"([a-z0-9](?:[-a-z0-9]*[a-z0-9])?):([1-9][0-9]{0,4})", re.ASCII)
 
 _Value = TypeVar("_Value")
 
@@ -102,6 +105,11 @@ def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
     return Plan(
         spec_hash=spec_hash(spec, policy),
         candidate_digest=candidate_digest(spec.candidate),
+        pair=Pair(
+            route=spec.route.gateway_api.http_route,
+            baseline=backend_text(spec.baseline.backend),
+            candidate=backend_text(spec.candidate.backend),
+        ),
         steps=tuple(_step(step) for step in _given(settings.steps, "steps")),
         gates=_gates(gates),
         interval=parse_duration(spec.interval),
@@ -117,6 +125,11 @@ def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
     )
 
 
+def backend_text(backend: Backend) -> str:
+    """Return a backend as a `Pair` names it: ``name:port``."""
+    return f"{backend.name}:{backend.port}"
+
+
 def route_ref(spec: ModelRolloutSpec, namespace: str) -> RouteRef:
     """Return the route and the pair of backends that a rollout works on."""
     return RouteRef(
@@ -125,6 +138,24 @@ def route_ref(spec: ModelRolloutSpec, namespace: str) -> RouteRef:
         baseline=BackendRef(spec.baseline.backend.name, spec.baseline.backend.port),
         candidate=BackendRef(spec.candidate.backend.name, spec.candidate.backend.port),
     )
+
+
+def pair_ref(pair: Pair, namespace: str) -> RouteRef:
+    """Return the route and the backends that an attempt works on, whatever the spec says since.
+
+    Raises
+    ------
+    SpecError
+        If a backend is not written as name:port.
+    """
+    return RouteRef(namespace, pair.route, _backend_ref(pair.baseline), _backend_ref(pair.candidate))
+
+
+def _backend_ref(text: str) -> BackendRef:
+    parts = _BACKEND.fullmatch(text)
+    if parts is None or int(parts[2]) > 65_535:
+        raise SpecError(f"a backend is a name and a port from 1 to 65535, such as credit-int8:8080, not {text[:80]!r}")
+    return BackendRef(parts[1], int(parts[2]))
 
 
 def variant_labels(spec: ModelRolloutSpec, settings: PolicySpec, namespace: str) -> dict[Variant, Mapping[str, str]]:

@@ -32,7 +32,7 @@ BUILT_IN: Final = PolicySpec(
     gates=Gates(
         false_rollback_rate="1%",
         false_promotion_rate="5%",
-        errors=ErrorGate(margin=ErrorMargin(odds_ratio=1.25), required_for_promotion=True),
+        errors=ErrorGate(margin=ErrorMargin(odds_ratio=1.25), allowance="0.5%", required_for_promotion=True),
         latency=LatencyGate(margin=LatencyMargin(slowdown="10%"), required_for_promotion=True),
     ),
     promotion=Promotion(bake="1m", deadline="24h"),

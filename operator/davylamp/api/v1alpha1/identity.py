@@ -19,8 +19,8 @@ _FREE_TO_CHANGE: Final = frozenset({"interval", "notify", "paused", "policyRef"}
 def candidate_digest(candidate: Candidate) -> str:
     """Return what a candidate is recognised by when it comes back after a rollback.
 
-    Its model's digest; without one, a hash over its backend, workload, model and optimisation, so that a candidate
-    whose description changed counts as another one.
+    Its model's digest; without one, a hash over its backend, model and optimisation, so that a candidate whose
+    description changed counts as another one.
     """
     if candidate.model is not None and candidate.model.digest is not None:
         return candidate.model.digest

@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from typing_extensions import override
-
 from davylamp.api.v1alpha1.rules import Rule, Spelling
 
 
@@ -29,16 +27,16 @@ class Text(Spelling):
     limit: int
     message: str
 
-    @override
     def longest(self) -> int:
+        """Return the length of the longest text, in characters."""
         return self.limit
 
-    @override
     def rule(self) -> Rule:
+        """Return what the API server checks."""
         return Rule(f"self.matches(r'{self.pattern}')", self.message)
 
-    @override
     def check(self, text: str) -> str:
+        """Return ``text``, or raise ValueError that says what to write instead."""
         if not re.fullmatch(self.pattern, text, re.ASCII):
             raise ValueError(self.message)
         return text

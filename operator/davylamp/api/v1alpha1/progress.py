@@ -26,6 +26,7 @@ from davylamp.api.v1alpha1.status import (
     Hold,
     Message,
     ModelRolloutStatus,
+    Pair,
     PastAttempt,
     Quarantined,
     Signal,
@@ -184,7 +185,8 @@ def _core_attempt(status: ModelRolloutStatus) -> core.Attempt | None:
     if status.attempt is None:
         return None
     a = status.attempt
-    return core.Attempt(a.id, a.number, a.candidate_digest, a.spec_hash, a.started_at)
+    pair = core.Pair(a.pair.route, a.pair.baseline, a.pair.candidate)
+    return core.Attempt(a.id, a.number, a.candidate_digest, a.spec_hash, a.started_at, pair)
 
 
 def _conditions(progress: core.Progress, shown: Shown) -> tuple[Condition, ...]:
@@ -207,6 +209,7 @@ def _attempt(attempt: core.Attempt | None) -> Attempt | None:
         candidate_digest=attempt.candidate_digest,
         spec_hash=attempt.spec_hash,
         started_at=attempt.started_at,
+        pair=Pair(route=attempt.pair.route, baseline=attempt.pair.baseline, candidate=attempt.pair.candidate),
     )
 
 

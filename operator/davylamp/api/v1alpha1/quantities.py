@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from typing_extensions import override
-
 from davylamp.api.v1alpha1.rules import Rule, Spelling
 
 #: Up to four decimals: a hundredth of a basis point is finer than any traffic can tell.
@@ -123,19 +121,19 @@ class PercentBetween(Spelling):
     open_low: bool = False
     example: str = "1%"
 
-    @override
     def longest(self) -> int:
+        """Return the length of the longest text, in characters."""
         return PERCENT_LENGTH
 
-    @override
     def rule(self) -> Rule:
+        """Return what the API server checks."""
         number = "double(self.substring(0, self.size() - 1))"
         over = ">" if self.open_low else ">="
         limits = f"{number} {over} {float(self.low[:-1])} && {number} <= {float(self.high[:-1])}"
         return Rule(f"self.matches(r'{PERCENT_PATTERN}') && {limits}", self._message())
 
-    @override
     def check(self, text: str) -> str:
+        """Return ``text``, or raise ValueError that says what to write instead."""
         share, low = parse_percent(text), parse_percent(self.low)
         if share < low or (self.open_low and share == low) or share > parse_percent(self.high):
             raise ValueError(f"{self._message()}, not {text}")
@@ -153,18 +151,18 @@ class DurationBetween(Spelling):
     low: str
     high: str
 
-    @override
     def longest(self) -> int:
+        """Return the length of the longest text, in characters."""
         return DURATION_LENGTH
 
-    @override
     def rule(self) -> Rule:
+        """Return what the API server checks."""
         span = cel_seconds("self")
         low, high = (int(parse_duration(limit).total_seconds()) for limit in (self.low, self.high))
         return Rule(f"self.matches(r'{DURATION_PATTERN}') && {span} >= {low} && {span} <= {high}", self._message())
 
-    @override
     def check(self, text: str) -> str:
+        """Return ``text``, or raise ValueError that says what to write instead."""
         if not parse_duration(self.low) <= parse_duration(text) <= parse_duration(self.high):
             raise ValueError(f"{self._message()}, not {text}")
         return text

@@ -152,8 +152,9 @@ class ErrorGate(Strict):
     )
     allowance: Annotated[str, PercentBetween("0%", "50%", open_low=True)] | None = Field(
         None,
-        description="Error share of the candidate that is accepted whatever the baseline's is. Beside a baseline that "
-        "never fails, an odds ratio alone would condemn the first error. Default: none.",
+        description="Difference of the error shares, in percentage points, that promotion forgives whatever the odds "
+        "ratio is: without it a service that never fails could never show that its candidate is no worse. Rolling back "
+        "is not affected. Default: 0.5%.",
     )
     required_for_promotion: bool | None = Field(None, description=_REQUIRED)
 

@@ -27,6 +27,8 @@ Word = Annotated[str, Field(max_length=64)]
 Sentence = Annotated[str, Field(max_length=MAX_MESSAGE)]
 Count = Annotated[int, Field(ge=0)]
 Percent = Annotated[int, Field(ge=0, le=100)]
+#: A backend as ``name:port``.
+BackendText = Annotated[str, Field(max_length=69, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?:[1-9][0-9]{0,4}$")]
 
 
 class ConditionStatus(StrEnum):
@@ -48,6 +50,14 @@ class Condition(Observed):
     last_transition_time: AwareDatetime = Field(description="When the status of this condition last changed.")
 
 
+class Pair(Observed):
+    """What traffic is shared between."""
+
+    route: Annotated[str, Field(min_length=1, max_length=253)] = Field(description="Name of the HTTPRoute.")
+    baseline: BackendText = Field(description="Service and port of the baseline.")
+    candidate: BackendText = Field(description="Service and port of the candidate.")
+
+
 class Attempt(Observed):
     """One try to move traffic to one candidate by one spec."""
 
@@ -56,6 +66,10 @@ class Attempt(Observed):
     candidate_digest: Id = Field(description="What the candidate is recognised by.")
     spec_hash: Id = Field(description="Hash of the settings that the attempt runs by.")
     started_at: AwareDatetime = Field(description="When the attempt began.")
+    pair: Pair = Field(
+        description="The route and the backends that the attempt works on, whatever the spec says since: they are what "
+        "is given back."
+    )
 
 
 class StepStatus(Observed):

@@ -26,13 +26,6 @@ _FOREIGN_LABELS = Rule(
 )
 
 
-class WorkloadKind(StrEnum):
-    """Kinds of workload whose pods are looked at."""
-
-    DEPLOYMENT = "Deployment"
-    STATEFUL_SET = "StatefulSet"
-
-
 class OptimisationMethod(StrEnum):
     """How the candidate was made from the baseline."""
 
@@ -60,13 +53,6 @@ class Backend(Strict):
         if (self.group, self.kind) != ("", "Service"):
             raise ValueError(_ONLY_SERVICES.message)
         return self
-
-
-class Workload(Strict):
-    """The workload behind a variant's Service, for signs of crashes."""
-
-    kind: WorkloadKind = Field(WorkloadKind.DEPLOYMENT, description="Kind of the workload.")
-    name: ResourceName = Field(description="Name of the workload, in the namespace of the ModelRollout.")
 
 
 class Model(Strict):
@@ -114,7 +100,6 @@ class Variant(Strict):
     """The variant that serves now."""
 
     backend: Backend = Field(description="The Service that this variant is reached by.")
-    workload: Workload | None = Field(None, description="The workload behind the Service, for signs of crashes.")
     model: Model | None = Field(None, description="Which model this variant serves.")
     metrics: VariantMetrics | None = Field(None, description="How this variant's time series are recognised.")
 
