@@ -57,6 +57,16 @@ def build(programs: Iterable[Program] = ()) -> None:
         collected(manifests)
 
 
+def link_built(folder: Path) -> None:
+    """Show in `folder`, under their plain names, the programs that are built: for a PATH."""
+    go = find_go()
+    folder.mkdir(exist_ok=True)
+    for program in PROGRAMS:
+        link, target = folder / program.name, _target(program, go)
+        if target.exists() and not link.is_symlink():
+            link.symlink_to(target)
+
+
 def executable(program: Program) -> Path:
     """Return the built program.
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from e2e.lab import layout as at
 from e2e.lab import rendering
 from e2e.lab.api import Api, condition
-from e2e.lab.build import collected, locked
+from e2e.lab.build import collected, link_built, locked
 from e2e.lab.component import Component
 from e2e.lab.failure import LabError
 from e2e.lab.layout import Layout
@@ -72,6 +72,7 @@ def write_configuration(files: Layout, token: str, scrape_interval: timedelta) -
     envoy = f"127.0.0.1:{at.ENVOY_STATS_PORT}"
     configuration = rendering.prometheus(str(files.targets), scrape_interval, envoy)
     files.file("prometheus.yaml").write_text(configuration, encoding="utf-8")
+    link_built(files.file("bin"))
     files.file("contour.yaml").write_text(rendering.contour(), encoding="utf-8")
 
 

@@ -1,19 +1,22 @@
 """Fixtures for tests on a real control plane. A test that asks for one of them is marked `lab` by itself.
 
-Each worker process has a lab of its own, so a test may kill what it likes; the next test finds everything running again.
+Each worker process has a lab of its own, so a test may kill what it likes; the next test finds all of it running again.
 Inside `python -m e2e.lab exec` a single test process uses the lab it was started in, and leaves it up.
 """
 
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from kubernetes.aio import client, config
 
 from e2e.lab import Lab, Profile
+from e2e.lab.build import build, executable
 from e2e.lab.places import INSIDE_VARIABLE
+from e2e.lab.recipes import program
 
 _FIXTURES = frozenset({"control_plane", "lab", "lab_namespace", "kube"})
 
@@ -64,5 +67,14 @@ def lab_namespace(control_plane: Lab) -> Iterator[str]:
 @pytest_asyncio.fixture
 async def kube(control_plane: Lab) -> AsyncIterator[client.ApiClient]:
     """The official client, asyncio half, with the administrator's rights."""
-    async with await config.new_client_from_config(str(control_plane.kubeconfig)) as api:
+    connected = await config.new_client_from_config(str(control_plane.kubeconfig))  # type: ignore[no-untyped-call]
+    async with connected as api:
         yield api
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """Helm, built on the first demand."""
+    recipe = program("helm")
+    build([recipe])
+    return executable(recipe)
