@@ -70,7 +70,7 @@ def _prepare(manifest: Manifest, pair: Pair, change: Prepare, epoch: int) -> Man
     marks = read_marks(manifest)
     refuse_older(marks, epoch)
     written = Marks(True, change.attempt, NONE, Ruling.CONTINUE, epoch, pair, records_of(manifest, pair, marks))
-    return with_marks(_weighted(manifest, pair, NONE), written)
+    return with_marks(_weighted(with_baselines(manifest, pair, marks), pair, NONE), written)
 
 
 def _raise(manifest: Manifest, pair: Pair, change: Raise, epoch: int) -> Manifest:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from davylamp.core.model import ALL, RouteTrouble, RouteView, Weight
+from davylamp.core.model import ALL, NONE, RouteTrouble, RouteView, Weight
 from davylamp.errors import SpecError
 from davylamp.ports import RouteRef
 from davylamp.routers.api import FIELD_MANAGER
@@ -13,26 +13,35 @@ from davylamp.routers.marks import Manifest, Marks, Pair, read_marks
 
 
 def view(manifest: Manifest, route: RouteRef) -> RouteView | RouteTrouble:
-    """Return what the route says about the pair that its marks name, or else the settings."""
+    """Return what the route says about the pair that its marks name, or else the settings.
+
+    Whatever others do to a marked route, it has a view: only what can be seen can be taken back.
+    """
     marks = read_marks(manifest)
     pair = pair_in_force(manifest, route)
     found = shared(manifest, pair)
+    repointed = not found and any(share.candidate for share in shares(manifest, pair))
+    if not marks.present and not repointed:
+        try:
+            _refuse_unfit(manifest, pair)
+        except SpecError as error:
+            return RouteTrouble(f"HTTPRoute {route.namespace}/{route.name}: {error}")
+    weight = ALL if repointed else max((share.weight for share in found), default=NONE)
+    # A candidate that others took out after it had traffic was lowered; one that they took out before must come back.
+    there = any(share.candidates for share in found) or marks.asked not in {None, NONE}
+    prepared = marks.complete and marks.pair == Pair.of(route) and there and not repointed
+    return _viewed(manifest, marks, weight, prepared=prepared, repointed=repointed)
+
+
+def _refuse_unfit(manifest: Manifest, pair: Pair) -> None:
+    found = shared(manifest, pair)
     if not found:
-        if any(share.candidate for share in shares(manifest, pair)):
-            return _viewed(manifest, marks, ALL, repointed=True)
-        return RouteTrouble(_pointless(manifest, route, pair))
-    try:
-        for share in found:
-            refuse_unfit(share, pair)
-    except SpecError as error:
-        return RouteTrouble(f"HTTPRoute {route.namespace}/{route.name}: {error}")
-    prepared = marks.complete and marks.pair == Pair.of(route) and any(share.candidates for share in found)
-    return _viewed(manifest, marks, max(share.weight for share in found), prepared=prepared)
+        raise SpecError(_pointless(manifest, pair))
+    for share in found:
+        refuse_unfit(share, pair)
 
 
-def _viewed(
-    manifest: Manifest, marks: Marks, weight: Weight, *, prepared: bool = False, repointed: bool = False
-) -> RouteView:
+def _viewed(manifest: Manifest, marks: Marks, weight: Weight, *, prepared: bool, repointed: bool) -> RouteView:
     accepted, acceptance = _acceptance(manifest)
     return RouteView(
         uid=str(manifest.get("metadata", {}).get("uid", "")),
@@ -49,11 +58,11 @@ def _viewed(
     )
 
 
-def _pointless(manifest: Manifest, route: RouteRef, pair: Pair) -> str:
+def _pointless(manifest: Manifest, pair: Pair) -> str:
     names = {f"{ref.get('name')}:{ref.get('port')}" for rule in rules_of(manifest) for ref in backends_of(rule)}
     points = f"they point to {', '.join(sorted(names)[:5])}" if names else "they point to no backend"
     return (
-        f"no rule of HTTPRoute {route.namespace}/{route.name} points to the baseline {pair.baseline} ({points}): "
+        f"no rule points to the baseline {pair.baseline} ({points}): "
         "add it to a rule's backendRefs, or correct the baseline's name and port in the ModelRollout"
     )
 

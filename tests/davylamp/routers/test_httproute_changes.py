@@ -116,6 +116,14 @@ def test_a_rule_that_cannot_be_shared_is_refused_with_the_remedy(bad: Manifest, 
         after(route(bad), PREPARE)
 
 
+def test_preparing_again_puts_back_a_baseline_that_others_took_out() -> None:
+    running = after(SIMPLE, PREPARE, raised(25))
+    alone = edited(running, lambda m: m["spec"]["rules"][0]["backendRefs"].pop(0))
+    again = after(alone, PREPARE)
+    assert weights(again) == {"credit-fp32": 100, "credit-int8": 0}
+    assert spoken(after(again, Restore())) == spoken(SIMPLE)
+
+
 def test_preparing_a_new_attempt_keeps_the_record_of_the_route_as_the_user_wrote_it() -> None:
     again = after(SIMPLE, PREPARE, raised(25), Prepare("a-2"))
     assert weights(again) == {"credit-fp32": 100, "credit-int8": 0}

@@ -91,8 +91,7 @@ def test_a_route_prepared_for_another_candidate_is_not_prepared_and_still_shows_
 def test_a_route_without_the_baseline_says_where_it_points_and_what_to_do() -> None:
     message = trouble(route(rule(backend("a"), backend("b"))))
     assert (
-        "no rule of HTTPRoute ml/credit points to the baseline credit-fp32:8080 (they point to a:8080, b:8080)"
-        in message
+        "HTTPRoute ml/credit: no rule points to the baseline credit-fp32:8080 (they point to a:8080, b:8080)" in message
     )
     assert "add it to a rule's backendRefs" in message
 
@@ -114,6 +113,31 @@ def test_a_route_to_the_candidate_alone_is_repointed() -> None:
 
 def test_a_candidate_without_weight_is_no_promotion() -> None:
     assert "no rule" in trouble(route(rule(candidate(0), backend("third"))))
+
+
+@pytest.mark.parametrize(
+    ("refs", "weight", "prepared", "repointed"),
+    [
+        ([baseline(75)], 0, True, False),
+        ([backend("elsewhere")], 0, True, False),
+        ([candidate(25)], 100, False, True),
+        ([baseline(0), candidate(0)], 0, True, False),
+        ([baseline(50), candidate(25), candidate(25)], 50, True, False),
+        ([baseline(25), baseline(25), candidate(50)], 50, True, False),
+    ],
+    ids=["no candidate", "neither", "candidate alone", "all zero", "candidate twice", "baseline twice"],
+)
+def test_whatever_others_do_to_a_marked_route_it_has_a_view(
+    refs: list[Manifest], weight: int, prepared: bool, repointed: bool
+) -> None:
+    running = changed(PREPARED, CREDIT, Raise("a-1", Weight(25)), 3)
+    found = seen(edited(running, lambda m: m["spec"]["rules"][0].update(backendRefs=refs)))
+    assert (found.weight, found.prepared, found.repointed) == (Weight(weight), prepared, repointed)
+    assert found.attempt == "a-1"
+
+
+def test_a_candidate_that_was_taken_out_before_it_had_traffic_must_be_put_in_again() -> None:
+    assert not seen(edited(PREPARED, lambda m: m["spec"]["rules"][0].update(backendRefs=[baseline(100)]))).prepared
 
 
 # Acceptance.
