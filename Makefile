@@ -30,11 +30,11 @@ venv: ## Install the locked environment into .venv
 	@.ci/environment
 
 .PHONY: demo
-demo: venv lab-programs ## Show three rollouts of real models: one promoted, two rolled back (REPORT=file.json)
+demo: lab-programs models ## Show three rollouts of real models: one promoted, two rolled back (REPORT=file.json)
 	@$(WITH_NAMESPACES) $(PY) -m e2e.demo $(if $(REPORT),--report '$(REPORT)')
 
 .PHONY: test
-test: lint lab-programs ## Check and test everything (TESTS='tests/gatestats', WORKERS=3)
+test: lint lab-programs helm models ## Check and test everything (TESTS='tests/gatestats', WORKERS=3)
 	@.ci/step 'tests' $(WITH_NAMESPACES) $(PY) -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report= $(TESTS)
 ifeq ($(TESTS),tests)
 	@.ci/step 'coverage of the decision and the statistics' $(PY) -m coverage report --fail-under=100 \
@@ -43,11 +43,11 @@ ifeq ($(TESTS),tests)
 endif
 
 .PHONY: test-crash
-test-crash: venv lab-programs ## Kill the operator at every point of two rollouts (in `make test`: 20 of them)
+test-crash: lab-programs models ## Kill the operator at every point of two rollouts (in `make test`: 20 of them)
 	@CRASH_POINTS=all $(WITH_NAMESPACES) $(PY) -m pytest -n $(WORKERS) --dist worksteal -m crash tests
 
 .PHONY: bench-reaction
-bench-reaction: venv lab-programs ## Measure the time from a fault to the last bad request (RUNS=20)
+bench-reaction: lab-programs models ## Measure the time from a fault to the last bad request (RUNS=20)
 	@$(WITH_NAMESPACES) $(PY) -m e2e.bench.reaction $(if $(RUNS),--runs $(RUNS))
 
 .PHONY: lint
@@ -61,6 +61,14 @@ lint: venv ## Check style, types and the direction of imports
 lab-programs: venv
 	@$(PY) -m e2e.lab build
 
+.PHONY: models
+models: venv
+	@$(PY) -c 'from e2e.demo.models.artifacts import ensure_models; ensure_models()'
+
+.PHONY: helm
+helm: venv
+	@$(PY) -m e2e.lab build helm
+
 .PHONY: lab-up
 lab-up: venv ## Start a control plane, a gateway and Prometheus (LAB=kind: in Docker)
 	@$(PY) -m e2e.lab up $(KIND)
@@ -73,7 +81,7 @@ lab-down: venv ## Stop the lab and leave nothing of it
 lab-exec: export LAB_COMMAND := $(value CMD)
 lab-exec: venv ## Run a command inside the lab's network: make lab-exec CMD='kubectl get ns'
 	@test -n "$$LAB_COMMAND" || { echo "name a command: make lab-exec CMD='kubectl get ns'" >&2; exit 2; }
-	@$(PY) -m e2e.lab exec -- sh -c "$$LAB_COMMAND"
+	@$(PY) -m e2e.lab exec $(KIND) -- sh -c "$$LAB_COMMAND"
 
 .PHONY: docs
 docs: venv ## Write what is generated: CRDs, their references, the picture in the README

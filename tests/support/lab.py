@@ -67,7 +67,7 @@ def lab_namespace(control_plane: Lab) -> Iterator[str]:
 @pytest_asyncio.fixture
 async def kube(control_plane: Lab) -> AsyncIterator[client.ApiClient]:
     """The official client, asyncio half, with the administrator's rights."""
-    connected = await config.new_client_from_config(str(control_plane.kubeconfig))  # type: ignore[no-untyped-call]
+    connected = await config.new_client_from_config(str(control_plane.kubeconfig))
     async with connected as api:
         yield api
 

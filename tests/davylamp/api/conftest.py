@@ -61,7 +61,7 @@ def kubeconfig(session_lab: Lab) -> Path:
 @pytest.fixture(scope="session")
 def connection(kubeconfig: Path) -> Iterator[client.ApiClient]:
     """A connection to the API server, on which the CRDs are installed and served."""
-    with config.new_client_from_config(str(kubeconfig)) as connection:  # type: ignore[no-untyped-call]
+    with config.new_client_from_config(str(kubeconfig)) as connection:
         definitions = client.ApiextensionsV1Api(connection)
         for path in sorted(CRDS.glob("*.yaml")):
             install(definitions, yaml.safe_load(path.read_text()))
@@ -74,7 +74,7 @@ def install(definitions: client.ApiextensionsV1Api, manifest: Manifest) -> None:
     definitions.patch_custom_resource_definition(
         name, manifest, field_manager="tests", force=True, _content_type="application/apply-patch+yaml"
     )
-    events = watch.Watch().stream(  # type: ignore[no-untyped-call]
+    events = watch.Watch().stream(
         definitions.list_custom_resource_definition, field_selector=f"metadata.name={name}", timeout_seconds=60
     )
     for event in events:
