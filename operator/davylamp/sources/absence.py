@@ -100,7 +100,10 @@ def _findings(wanted: tuple[Wanted, ...], seen: tuple[Labels, ...]) -> str:
     shown = [selector_of_labels({name: labels.get(name, "") for name in names}) for labels in seen]
     more = ", …" if len(shown) > _MOST_SHOWN else ""
     listed = bounded("; ".join(sorted(shown)[:_MOST_SHOWN]))
-    return f"; the metric exists with {listed}{more}: put metrics.labels right"
+    return (
+        f"; the metric exists with {listed}{more}: see that the {first.variant.value.lower()} gets requests and is "
+        "scraped, or put metrics.labels right"
+    )
 
 
 def _sentence(wanted: tuple[Wanted, ...], request: Request) -> str:
