@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from davylamp.api.v1alpha1.messages import to_outbox
 from davylamp.api.v1alpha1.progress import Shown, to_progress, to_status
 from davylamp.api.v1alpha1.stored import StoredStatus, read_status
 from davylamp.core.model import (
     ALL,
     NONE,
     Attempt,
+    Fact,
     Outcome,
     Pair,
     PastAttempt,
@@ -22,9 +24,11 @@ from davylamp.core.model import (
     Quarantine,
     Reason,
     Ruling,
+    Severity,
     Verdict,
     Weight,
 )
+from davylamp.core.outbox import Outbox, Pending, Undelivered
 
 T0 = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PAIR = Pair("credit", "credit-fp32:8080", "credit-int8:8080")
@@ -46,35 +50,89 @@ SHOWN = Shown(generation=3, epoch=7, now=T0, steps=4)
 
 times = st.datetimes(min_value=datetime(2020, 1, 1), max_value=datetime(2040, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - hypothesis adds the zone
 words = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=40)
-rulings = st.one_of(
-    st.just({"ruling": Ruling.CONTINUE}),
-    st.builds(
-        lambda ruling, reason, at: {"ruling": ruling, "ruling_reason": reason, "ruled_at": at},
-        st.sampled_from([Ruling.ROLLBACK, Ruling.PROMOTE]),
-        st.sampled_from(Reason),
-        times,
-    ),
+names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
+backends = st.builds("{}:{}".format, names, st.integers(1, 65_535))
+attempts = st.builds(
+    Attempt, words, st.integers(1, 10**6), words, words, times, st.builds(Pair, names, backends, backends)
 )
-progresses = st.builds(
-    lambda ruling, **fields: Progress(**fields, **ruling),
-    rulings,
-    attempt=st.builds(Attempt, words, st.integers(1, 10**6), words, words, times, st.just(PAIR)),
-    phase=st.sampled_from(Phase),
-    reason=st.sampled_from(Reason),
-    message=st.text(max_size=1024),
-    step=st.integers(0, 49),
-    requested=st.builds(Weight, st.integers(0, 100)),
-    entered_at=times,
-    accepted_at=st.none() | times,
-    baked=st.timedeltas(timedelta(0), timedelta(days=7)),
-    fights=st.lists(times, max_size=16).map(tuple),
-    error_ticks=st.integers(0, 60),
-    quarantine=st.lists(
-        st.builds(Quarantine, words, times, st.integers(1, 9), words), max_size=16, unique_by=lambda q: q.digest
+pasts = st.builds(PastAttempt, words, st.sampled_from(Outcome), words, times, times)
+
+
+def nothing(**fields: Any) -> st.SearchStrategy[dict[str, Any]]:
+    return st.just(fields)
+
+
+undecided = nothing(ruling=Ruling.CONTINUE)
+decided = st.fixed_dictionaries(
+    {"ruling": st.sampled_from(Ruling), "ruling_reason": st.sampled_from(Reason), "ruled_at": times}
+)
+before_the_first_step = nothing(step=-1)
+at_a_step = st.fixed_dictionaries(
+    {
+        "step": st.integers(-1, 50),
+        "entered_at": times,
+        "accepted_at": st.none() | times,
+        "baked": st.timedeltas(timedelta(0), timedelta(days=90)),
+    }
+)
+free = nothing()
+held = st.fixed_dictionaries({"hold_since": times, "hold_reason": st.sampled_from(Reason)})
+well_formed = st.fixed_dictionaries(
+    {
+        "phase": st.sampled_from(Phase),
+        "reason": st.sampled_from(Reason),
+        "message": st.text(max_size=1024),
+        "requested": st.builds(Weight, st.integers(0, 100)),
+        "fights": st.lists(times, max_size=16).map(tuple),
+        "error_ticks": st.integers(0, 60),
+        "quarantine": st.lists(
+            st.builds(Quarantine, words, times, st.integers(1, 9), words), max_size=16, unique_by=lambda q: q.digest
+        ).map(tuple),
+        "history": st.lists(pasts, max_size=10).map(tuple),
+    }
+)
+
+
+def ended(progress: Progress, past: PastAttempt) -> Progress:
+    """The same with its attempt over."""
+    if progress.attempt is None:
+        return progress
+    past = replace(past, attempt=progress.attempt.id)
+    return replace(progress, history=(*progress.history, past)[-10:])
+
+
+running = st.builds(
+    lambda attempt, *fields: Progress(attempt=attempt, **{k: v for part in fields for k, v in part.items()}),
+    attempts,
+    well_formed,
+    undecided | decided,
+    before_the_first_step | at_a_step,
+    free | held,
+)
+not_begun = st.builds(
+    lambda *fields: Progress(**{k: v for part in fields for k, v in part.items()}), well_formed, free | held
+)
+progresses = running | st.builds(ended, running, pasts) | not_begun
+outboxes = st.builds(
+    Outbox,
+    st.lists(
+        st.builds(
+            Pending,
+            st.builds(Fact, words, st.sampled_from(Severity), st.text(max_size=1024)),
+            times,
+            st.integers(0, 24),
+            st.none() | times,
+            st.lists(names, max_size=8).map(tuple),
+            st.lists(names, max_size=8).map(tuple),
+        ),
+        max_size=16,
+        unique_by=lambda pending: pending.fact.key,
     ).map(tuple),
-    history=st.lists(st.builds(PastAttempt, words, st.sampled_from(Outcome), words, times, times), max_size=10).map(
-        tuple
-    ),
+    st.lists(words, max_size=64).map(tuple),
+    st.lists(
+        st.builds(Undelivered, words, names, st.sampled_from(Severity), st.text(max_size=1024), times), max_size=8
+    ).map(tuple),
+    st.integers(0, 10**6),
 )
 
 
@@ -89,6 +147,13 @@ def test_a_restart_goes_on_where_the_last_process_stopped(progress: Progress) ->
     assert to_progress(read) == progress
 
 
+@given(outboxes)
+def test_a_restart_goes_on_telling_people(outbox: Outbox) -> None:
+    read = read_status(stored(RUNNING, replace(SHOWN, outbox=outbox)))
+    assert read.damages == ()
+    assert to_outbox(read.status) == outbox
+
+
 def test_before_the_first_attempt_there_is_nothing_but_conditions_and_weight_0() -> None:
     status = stored(Progress(), Shown(generation=1, epoch=1, now=T0))
     assert "attempt" not in status
@@ -100,6 +165,8 @@ def test_before_the_first_attempt_there_is_nothing_but_conditions_and_weight_0()
 
 def test_the_step_is_counted_as_people_count() -> None:
     assert stored(RUNNING)["step"]["summary"] == "2/4"
+    assert stored(replace(RUNNING, step=-1))["step"]["summary"] == "0/4"
+    assert stored(replace(RUNNING, step=4, ruling=Ruling.PROMOTE, ruled_at=T0))["step"]["summary"] == "4/4"
 
 
 def test_what_was_seen_is_shown_apart_from_what_was_asked() -> None:
@@ -114,6 +181,26 @@ def test_damage_leads_to_weight_0_and_says_what_was_damaged(field: str) -> None:
     progress = to_progress(read_status(stored(RUNNING) | {field: "junk"}))
     assert (progress.requested, progress.step, progress.baked) == (NONE, -1, timedelta(0))
     assert field in progress.message
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        None,
+        "credit",
+        {},
+        {"route": "credit", "baseline": "credit-fp32:8080"},
+        {"route": "", "baseline": "a:1", "candidate": "b:1"},
+        {"route": "credit", "baseline": "credit-fp32", "candidate": "credit-int8:8080"},
+        {"route": "credit", "baseline": "credit-fp32:8080", "candidate": "credit int8:8080"},
+    ],
+)
+def test_an_attempt_whose_pair_cannot_be_read_is_damage(pair: Any) -> None:
+    status = stored(RUNNING)
+    read = read_status(status | {"attempt": status["attempt"] | {"pair": pair}})
+    assert not read.safe
+    progress = to_progress(read)
+    assert (progress.attempt, progress.requested, progress.step) == (None, NONE, -1)
 
 
 @pytest.mark.parametrize("field", ["epoch", "attempt", "step", "weight", "quarantine", "phase", "hold"])
@@ -133,6 +220,11 @@ def test_what_was_promoted_is_not_taken_back_for_a_damaged_entry() -> None:
 @given(st.dictionaries(st.sampled_from(sorted(stored(RUNNING))), st.none() | st.integers() | st.text(max_size=5)))
 def test_damage_never_asks_for_more_weight(junk: dict[str, Any]) -> None:
     assert to_progress(read_status(stored(RUNNING) | junk)).requested <= RUNNING.requested
+
+
+def test_a_damaged_status_is_not_trusted_for_an_undecided_attempt() -> None:
+    back = replace(RUNNING, ruling_reason=Reason.ALL_GATES_PASSED, ruled_at=T0)
+    assert to_progress(read_status(stored(back) | {"quarantine": "junk"})).requested == NONE
 
 
 def test_a_decision_about_another_attempt_rules_nothing() -> None:
@@ -155,7 +247,7 @@ def test_lists_are_cut_to_what_the_schema_takes_and_the_oldest_go_first() -> Non
         fights=(T0,) * 30,
         message="x" * 5_000,
     )
-    status = stored(many, replace(SHOWN, told=[str(i) for i in range(100)]))
+    status = stored(many, replace(SHOWN, outbox=Outbox(told=tuple(str(i) for i in range(100)))))
     assert [entry["digest"] for entry in status["quarantine"]] == [f"sha256:{i}" for i in range(14, 30)]
     assert status["history"][0]["attempt"] == "a20"
     assert (status["told"][0], status["told"][-1]) == ("36", "99")
@@ -167,20 +259,39 @@ def test_a_candidate_that_was_tried_twice_is_in_quarantine_once() -> None:
     assert [entry["attempts"] for entry in stored(twice)["quarantine"]] == [2]
 
 
-def condition(progress: Progress) -> dict[str, str]:
-    return {c["type"]: c["status"] for c in stored(progress)["conditions"]}
+def condition(progress: Progress, shown: Shown = SHOWN) -> dict[str, str]:
+    return {c["type"]: c["status"] for c in stored(progress, shown)["conditions"]}
 
 
-def test_a_contested_route_is_stalled_and_a_missing_one_is_awaited() -> None:
-    held = replace(RUNNING, phase=Phase.HELD)
-    assert condition(replace(held, reason=Reason.ROUTE_CONTESTED))["Stalled"] == "True"
-    assert condition(replace(held, reason=Reason.ROUTE_MISSING))["Reconciling"] == "True"
+#: The kstatus of a rollout that has not ended, where it is not "in progress, goes on by itself".
+STALLED = {Reason.INVALID_SPEC, Reason.ROUTE_UNFIT, Reason.ROUTE_TAKEN, Reason.ROUTE_CONTESTED}
+NEEDS_PERSON = {Reason.PAUSED_BY_SPEC, Reason.DEADLINE, Reason.ROUTE_LOWERED, Reason.QUARANTINED}
 
 
-def test_a_person_who_paused_is_waited_for() -> None:
-    paused = condition(replace(RUNNING, phase=Phase.PAUSED, reason=Reason.PAUSED_BY_SPEC))
-    assert (paused["Ready"], paused["Reconciling"], paused["Stalled"]) == ("False", "False", "False")
-    assert condition(replace(RUNNING, phase=Phase.PAUSED, reason=Reason.PAUSED_BY_STEP))["Reconciling"] == "True"
+@pytest.mark.parametrize("reason", Reason)
+def test_a_rollout_on_its_way_fails_waits_for_a_person_or_goes_on(reason: Reason) -> None:
+    phase = Phase.PAUSED if reason in {Reason.PAUSED_BY_SPEC, Reason.PAUSED_BY_STEP} else Phase.HELD
+    conditions = condition(replace(RUNNING, phase=phase, reason=reason, hold_since=T0, hold_reason=reason))
+    assert conditions == {
+        "Ready": "False",
+        "Reconciling": "False" if reason in STALLED | NEEDS_PERSON else "True",
+        "Stalled": "True" if reason in STALLED else "False",
+        "Promoted": "False",
+        "RolledBack": "False",
+    }
+
+
+def test_a_missing_route_is_awaited_but_not_for_ever() -> None:
+    missing = replace(RUNNING, phase=Phase.HELD, reason=Reason.ROUTE_MISSING, hold_since=T0)
+    assert condition(missing)["Reconciling"] == "True"
+    late = condition(missing, replace(SHOWN, now=T0 + timedelta(minutes=5)))
+    assert (late["Reconciling"], late["Stalled"]) == ("False", "True")
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_only_the_phase_rolled_back_is_shown_as_rolled_back(phase: Phase) -> None:
+    shown = condition(replace(RUNNING, phase=phase, reason=Reason.REGRESSED))["RolledBack"]
+    assert shown == ("True" if phase is Phase.ROLLED_BACK else "False")
 
 
 @pytest.mark.parametrize("reason", Reason)

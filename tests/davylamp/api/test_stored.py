@@ -36,10 +36,13 @@ WHOLE: dict[str, Any] = {
          "candidate": {"total": 500, "events": 0, "value": 0}, "difference": -0.001,
          "interval": {"low": -0.01, "high": 0.008}, "evidence": -0.2, "threshold": 2.0, "samples": 10000},
     ],
-    "evidence": {"asOf": T0, "design": "d", "streams": [{"name": "errors", "state": "{}"}]},
+    "evidence": {"asOf": T0, "design": "d", "state": "{}"},
     "quarantine": [{"digest": "sha256:0", "until": T0, "attempts": 1, "reason": "Regressed"}],
-    "outbox": [{"key": "a1/0/S", "fact": "x", "severity": "Info", "createdAt": T0, "attempts": 0, "delivered": []}],
+    "outbox": [{"key": "a1/0/S", "fact": "x", "severity": "Info", "createdAt": T0, "attempts": 0, "delivered": [],
+                "givenUp": ["c"]}],
     "told": ["a0/0/RolledBack"],
+    "undelivered": [{"key": "a0/0/S", "channel": "c", "severity": "Info", "why": "401", "at": T0}],
+    "undeliveredTotal": 3,
     "history": [{"attempt": "a0", "outcome": "RolledBack", "reason": "Regressed", "startedAt": T0, "endedAt": T0}],
 }  # fmt: skip
 

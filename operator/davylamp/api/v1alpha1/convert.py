@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any, Final, TypeVar
 
 from davylamp.api.v1alpha1.effective import effective
-from davylamp.api.v1alpha1.identity import candidate_digest, series_labels, spec_hash
+from davylamp.api.v1alpha1.identity import candidate_digest, hashed, series_labels, spec_hash
 from davylamp.api.v1alpha1.matching import parse_selector
 from davylamp.api.v1alpha1.policy import PolicySpec
 from davylamp.api.v1alpha1.quantities import parse_duration, parse_percent
@@ -123,6 +124,11 @@ def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
         trip_wires=_trip_wires(rollback),
         paused=spec.paused,
     )
+
+
+def gates_hash(plan: Plan) -> str:
+    """Return a hash of what evidence is about: the gates and their margins, and not what promotion waits for."""
+    return hashed([[asdict(replace(gate, required=True)), type(gate.margin).__name__] for gate in plan.gates])
 
 
 def backend_text(backend: Backend) -> str:

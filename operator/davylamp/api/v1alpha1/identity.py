@@ -26,7 +26,7 @@ def candidate_digest(candidate: Candidate) -> str:
         return candidate.model.digest
     described = candidate.manifest()
     described.pop("metrics", None)
-    return f"spec:{_hash(described)}"
+    return f"spec:{hashed(described)}"
 
 
 def spec_hash(spec: ModelRolloutSpec, policy: PolicySpec | None) -> str:
@@ -35,7 +35,7 @@ def spec_hash(spec: ModelRolloutSpec, policy: PolicySpec | None) -> str:
     It covers what people wrote, and not Davylamp's own defaults: an upgrade that changes a default starts nothing anew.
     """
     layers = [spec.manifest(), policy.manifest() if policy is not None else {}]
-    return _hash([{name: layer[name] for name in layer.keys() - _FREE_TO_CHANGE} for layer in layers])
+    return hashed([{name: layer[name] for name in layer.keys() - _FREE_TO_CHANGE} for layer in layers])
 
 
 def series_labels(variant: Variant, preset: Preset, namespace: str) -> Mapping[str, str]:
@@ -60,6 +60,7 @@ def series_labels(variant: Variant, preset: Preset, namespace: str) -> Mapping[s
             return {"envoy_cluster_name": f"{namespace}_{backend.name}_{backend.port}"}
 
 
-def _hash(value: Any) -> str:
+def hashed(value: Any) -> str:
+    """Return a hash of a value that JSON can hold, whatever the order of its fields."""
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode()).hexdigest()[:32]

@@ -6,25 +6,23 @@ Rule 1: reading never raises. Rule 2: what is lost or damaged leads to less traf
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 from davylamp.api.v1alpha1 import conditions
+from davylamp.api.v1alpha1.messages import messages_of, undelivered_of
 from davylamp.api.v1alpha1.status import (
     MAX_FIGHTS,
     MAX_HISTORY,
     MAX_MESSAGE,
-    MAX_OUTBOX,
     MAX_QUARANTINE,
     MAX_SIGNALS,
-    MAX_TOLD,
     Attempt,
     Checkpoint,
     Condition,
     Decision,
     Hold,
-    Message,
     ModelRolloutStatus,
     Pair,
     PastAttempt,
@@ -35,6 +33,7 @@ from davylamp.api.v1alpha1.status import (
 )
 from davylamp.api.v1alpha1.stored import StoredStatus
 from davylamp.core import model as core
+from davylamp.core.outbox import MAX_TOLD, Outbox
 
 #: Longer bakes than this cannot be asked for, seconds.
 _LONGEST_BAKE: Final = 90 * 86_400.0
@@ -47,8 +46,18 @@ _STALLED: Final = frozenset(
         core.Reason.ROUTE_CONTESTED,
     }
 )
+#: Situations that may pass by themselves, as when a deployment makes objects anew, but not after this time.
+_STALLED_LATER: Final = frozenset({core.Reason.ROUTE_MISSING})
+_LATER: Final = timedelta(minutes=5)
 #: Situations in which a person has the next move.
-_NEEDS_PERSON: Final = frozenset({core.Reason.PAUSED_BY_SPEC, core.Reason.DEADLINE, core.Reason.ROUTE_LOWERED})
+_NEEDS_PERSON: Final = frozenset(
+    {
+        core.Reason.PAUSED_BY_SPEC,
+        core.Reason.DEADLINE,
+        core.Reason.ROUTE_LOWERED,
+        core.Reason.QUARANTINED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +84,8 @@ class Shown:
         What each gate sees.
     evidence
         Checkpoint of the evidence; None to keep none.
-    outbox, told
-        Messages on their way, and keys of facts that were told, the latest last.
+    outbox
+        Messages on their way to people, and which facts were told.
     previous
         Conditions of the last status.
     """
@@ -90,8 +99,7 @@ class Shown:
     observed: float | None = None
     signals: Sequence[Signal] = ()
     evidence: Checkpoint | None = None
-    outbox: Sequence[Message] = ()
-    told: Sequence[str] = ()
+    outbox: Outbox = field(default_factory=Outbox)
     previous: tuple[Condition, ...] = ()
 
 
@@ -119,8 +127,10 @@ def to_status(progress: core.Progress, shown: Shown) -> ModelRolloutStatus:
         signals=tuple(shown.signals)[:MAX_SIGNALS],
         evidence=shown.evidence,
         quarantine=_quarantine(progress.quarantine),
-        outbox=tuple(shown.outbox)[-MAX_OUTBOX:],
-        told=tuple(shown.told)[-MAX_TOLD:],
+        outbox=messages_of(shown.outbox),
+        told=shown.outbox.told[-MAX_TOLD:],
+        undelivered=undelivered_of(shown.outbox),
+        undelivered_total=shown.outbox.undelivered_total or None,
         history=tuple(_past(past) for past in progress.history[-MAX_HISTORY:]),
     )
 
@@ -134,7 +144,7 @@ def to_progress(stored: StoredStatus) -> core.Progress:
     """
     status = stored.status
     ruling = _ruling(status)
-    trusted = stored.safe or ruling is not None
+    trusted = stored.safe or (ruling is not None and ruling.verdict is not core.Ruling.CONTINUE)
     step = status.step if trusted else None
     return core.Progress(
         attempt=_core_attempt(status),
@@ -174,11 +184,9 @@ def _reason(word: str | None) -> core.Reason:
 
 
 def _ruling(status: ModelRolloutStatus) -> Decision | None:
-    """Return the final decision about the attempt that runs; one about another attempt rules nothing."""
+    """Return the decision about the attempt that runs; one about another attempt rules nothing."""
     decision, attempt = status.decision, status.attempt
-    if decision is None or decision.verdict is core.Ruling.CONTINUE or (attempt and decision.id != attempt.id):
-        return None
-    return decision
+    return None if decision is None or (attempt and decision.id != attempt.id) else decision
 
 
 def _core_attempt(status: ModelRolloutStatus) -> core.Attempt | None:
@@ -193,11 +201,16 @@ def _conditions(progress: core.Progress, shown: Shown) -> tuple[Condition, ...]:
     situation = conditions.Situation(
         progress.reason.value, progress.message, shown.generation, shown.now, shown.previous
     )
-    if progress.phase not in core.TERMINAL and progress.reason in _STALLED:
+    if progress.phase not in core.TERMINAL and _stalled(progress, shown.now):
         return conditions.stalled(situation)
     if progress.phase in {core.Phase.PAUSED, core.Phase.HELD} and progress.reason in _NEEDS_PERSON:
         return conditions.waiting_for_person(situation)
     return conditions.for_phase(progress.phase, situation)
+
+
+def _stalled(progress: core.Progress, now: datetime) -> bool:
+    late = progress.hold_since is not None and now - progress.hold_since >= _LATER
+    return progress.reason in _STALLED or (progress.reason in _STALLED_LATER and late)
 
 
 def _attempt(attempt: core.Attempt | None) -> Attempt | None:
@@ -214,7 +227,7 @@ def _attempt(attempt: core.Attempt | None) -> Attempt | None:
 
 
 def _step(progress: core.Progress, steps: int) -> StepStatus | None:
-    if progress.step < 0 or progress.entered_at is None:
+    if progress.entered_at is None:
         return None
     return StepStatus(
         index=progress.step,
@@ -226,7 +239,8 @@ def _step(progress: core.Progress, steps: int) -> StepStatus | None:
 
 
 def _decision(progress: core.Progress) -> Decision | None:
-    if progress.attempt is None or progress.ruling is core.Ruling.CONTINUE:
+    undecided = progress.ruling is core.Ruling.CONTINUE and progress.ruled_at is None
+    if progress.attempt is None or undecided:
         return None
     return Decision(
         id=progress.attempt.id,

@@ -8,16 +8,17 @@ from typing import Annotated
 from pydantic import AwareDatetime, ConfigDict, Field
 
 from davylamp.api.v1alpha1.policy import MAX_CHANNELS
-from davylamp.api.v1alpha1.rules import ATOMIC_LIST, Rule, keyed_by, validations
+from davylamp.api.v1alpha1.rules import ATOMIC_LIST, keyed_by, validations
+from davylamp.api.v1alpha1.signals import MAX_METRICS
+from davylamp.api.v1alpha1.status_rules import STATUS_RULES
 from davylamp.api.v1alpha1.strict import Observed
 from davylamp.core.model import Outcome, Phase, Ruling, Severity, Verdict
+from davylamp.core.outbox import MAX_PENDING, MAX_TOLD, MAX_UNDELIVERED
 
-MAX_SIGNALS = 64
-MAX_STREAMS = 48
-MAX_STATE = 8192
+#: Errors, latency and the own metrics.
+MAX_SIGNALS = MAX_METRICS + 2
+MAX_STATE = 196_608
 MAX_QUARANTINE = 16
-MAX_OUTBOX = 16
-MAX_TOLD = 64
 MAX_HISTORY = 10
 MAX_FIGHTS = 16
 MAX_MESSAGE = 1024
@@ -75,7 +76,11 @@ class Attempt(Observed):
 class StepStatus(Observed):
     """The rung of the ladder."""
 
-    index: Count = Field(description="Index of the step in the ladder, from 0.")
+    index: int = Field(
+        ge=-1,
+        description="Index of the step in the ladder, from 0; the number of steps while promoting; -1 if the weight "
+        "fell below the first.",
+    )
     summary: Word = Field(description='The step as people count, such as "2/4".')
     entered_at: AwareDatetime = Field(description="When the step was entered.")
     accepted_at: AwareDatetime | None = Field(
@@ -138,25 +143,15 @@ class Signal(Observed):
     required: bool | None = Field(None, description="Whether promotion waits for this gate.")
     samples: Count | None = Field(None, description="Number of requests of both variants that were counted.")
     message: Sentence | None = Field(None, description="The gate's verdict in one sentence.")
-    last_sample_at: AwareDatetime | None = Field(None, description="Time of the newest sample.")
-
-
-class Stream(Observed):
-    """State of one stream of evidence."""
-
-    name: Annotated[str, Field(max_length=128)] = Field(description="Name of the stream.")
-    state: Annotated[str, Field(max_length=MAX_STATE)] = Field(
-        description="What the statistics have stored, as text, so that every number keeps its last bit."
-    )
 
 
 class Checkpoint(Observed):
     """Evidence so far. It can be made again from the raw samples, and counts for nothing if the design has changed."""
 
     as_of: AwareDatetime = Field(description="Time up to which samples are counted.")
-    design: Id = Field(description="Hash of the design (gates, margins, weights) that the state belongs to.")
-    streams: tuple[Stream, ...] = Field(
-        (), max_length=MAX_STREAMS, description="State of each stream.", json_schema_extra=keyed_by("name")
+    design: Id = Field(description="Hash of the gates that the state belongs to.")
+    state: Annotated[str, Field(max_length=MAX_STATE)] = Field(
+        description="What the statistics have stored, as one line, so that every number keeps its last bit."
     )
 
 
@@ -190,6 +185,19 @@ class Message(Observed):
     delivered: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
         (), max_length=MAX_CHANNELS, description="Channels that have taken the message.", json_schema_extra=ATOMIC_LIST
     )
+    given_up: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
+        (), max_length=MAX_CHANNELS, description="Channels that will not take it.", json_schema_extra=ATOMIC_LIST
+    )
+
+
+class Undelivered(Observed):
+    """A message that a channel did not get."""
+
+    key: Annotated[str, Field(max_length=253)] = Field(description="Identifies the fact.")
+    channel: Annotated[str, Field(max_length=253)] = Field(description="Name of the NotificationChannel.")
+    severity: Severity = Field(description="How much it mattered.")
+    why: Sentence = Field(description="Why the channel did not get it.")
+    at: AwareDatetime = Field(description="When it was given up.")
 
 
 class PastAttempt(Observed):
@@ -200,41 +208,6 @@ class PastAttempt(Observed):
     reason: Word = Field(description="Why it ended so.")
     started_at: AwareDatetime = Field(description="When it began.")
     ended_at: AwareDatetime = Field(description="When it ended.")
-
-
-_ROLLED_BACK = "has(oldSelf.decision) && oldSelf.decision.verdict == 'Rollback'"
-_ANOTHER_ATTEMPT = "(has(self.attempt) && self.attempt.id != oldSelf.decision.id)"
-_WEIGHT = "(has(self.weight) ? self.weight.requested : 0)"
-_OLD_WEIGHT = "(has(oldSelf.weight) ? oldSelf.weight.requested : 0)"
-
-STATUS_RULES = (
-    Rule(
-        "!has(oldSelf.epoch) || (has(self.epoch) && self.epoch >= oldSelf.epoch)",
-        "the epoch never falls: this write comes from an operator that is no longer the leader",
-    ),
-    Rule(
-        "!has(oldSelf.attempt) || (has(self.attempt) && (self.attempt.id == oldSelf.attempt.id ? "
-        "self.attempt.number == oldSelf.attempt.number : self.attempt.number > oldSelf.attempt.number))",
-        "attempts are counted upwards, and an attempt keeps its number: a new id needs a higher number",
-    ),
-    Rule(
-        "!has(self.decision) || (has(self.attempt) && self.decision.id == self.attempt.id)",
-        "a decision is about the attempt that runs: decision.id must be attempt.id",
-    ),
-    Rule(
-        f"!({_ROLLED_BACK}) || {_ANOTHER_ATTEMPT} || (has(self.decision) && self.decision.verdict == 'Rollback')",
-        "a rollback is final for its attempt: only a new attempt may get another verdict",
-    ),
-    Rule(
-        f"!({_ROLLED_BACK}) || {_ANOTHER_ATTEMPT} || {_WEIGHT} <= {_OLD_WEIGHT}",
-        "the weight does not rise after a rollback: only a new attempt may raise it",
-    ),
-    Rule(
-        f"!has(oldSelf.attempt) || !has(self.attempt) || self.attempt.id == oldSelf.attempt.id || "
-        f"{_WEIGHT} <= {_OLD_WEIGHT}",
-        "a new attempt does not begin with a raise: write the attempt first, and raise the weight after it",
-    ),
-)
 
 
 class ModelRolloutStatus(Observed):
@@ -280,7 +253,7 @@ class ModelRolloutStatus(Observed):
     )
     outbox: tuple[Message, ...] = Field(
         (),
-        max_length=MAX_OUTBOX,
+        max_length=MAX_PENDING,
         description="Messages that are on their way.",
         json_schema_extra=keyed_by("key"),
     )
@@ -290,6 +263,13 @@ class ModelRolloutStatus(Observed):
         description="Keys of the latest facts that were told, the latest last.",
         json_schema_extra=ATOMIC_LIST,
     )
+    undelivered: tuple[Undelivered, ...] = Field(
+        (),
+        max_length=MAX_UNDELIVERED,
+        description="The latest messages that were given up, the latest last.",
+        json_schema_extra=ATOMIC_LIST,
+    )
+    undelivered_total: Count | None = Field(None, description="How many messages were given up, one for each channel.")
     history: tuple[PastAttempt, ...] = Field(
         (),
         max_length=MAX_HISTORY,
