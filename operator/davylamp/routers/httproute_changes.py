@@ -60,7 +60,7 @@ def pair_in_force(manifest: Manifest, route: RouteRef) -> Pair:
 
 def leftover(manifest: Manifest, route: RouteRef) -> bool:
     """Whether the route carries the marks of another pair, which must be taken off before it is prepared."""
-    return pair_in_force(manifest, route) != Pair.of(route)
+    return read_marks(manifest).pair not in {None, Pair.of(route)}
 
 
 # Prepare and raise.

@@ -42,7 +42,7 @@ def restored(manifest: Manifest, pair: Pair) -> Manifest:
     whole = with_baselines(manifest, pair, marks)
     rules = rules_of(whole)
     found = shared(whole, pair)
-    records = recorded(whole, found, marks.originals or ())
+    records = recorded(whole, found, marks.records(pair))
     given_back = {s.rule: _given_back(rules[s.rule], s, records.get(s.rule), marks) for s in found}
     return without_marks(with_rules(whole, given_back))
 
@@ -115,7 +115,7 @@ def repointed(manifest: Manifest, pair: Pair, epoch: int) -> Manifest:
     if max(share.weight for share in found) != ALL:
         raise Conflict("the candidate does not have all traffic yet, so the route is not pointed to it alone")
     rules = rules_of(manifest)
-    records = recorded(manifest, found, marks.originals or ())
+    records = recorded(manifest, found, marks.records(pair))
     return without_marks(
         with_rules(manifest, {s.rule: _repointed(rules[s.rule], s, pair, records.get(s.rule)) for s in found})
     )

@@ -56,7 +56,7 @@ def recorded(manifest: Manifest, found: Sequence[Share], originals: Sequence[Ori
 
 def records_of(manifest: Manifest, pair: Pair, marks: Marks) -> tuple[Original, ...]:
     """Return what was recorded for this pair, and the rules that are not recorded yet as they are now."""
-    before = (marks.originals or ()) if marks.pair == pair else ()
+    before = marks.records(pair)
     found = shared(manifest, pair)
     known = recorded(manifest, found, before)
     rules = rules_of(manifest)
@@ -69,5 +69,5 @@ def with_baselines(manifest: Manifest, pair: Pair, marks: Marks) -> Manifest:
     """Put the baseline back, at weight 0, into recorded rules that somebody left to the candidate alone."""
     rules = rules_of(manifest)
     found = [share for share in shares(manifest, pair) if not share.baselines]
-    records = recorded(manifest, found, marks.originals or ())
+    records = recorded(manifest, found, marks.records(pair))
     return with_rules(manifest, {s.rule: with_baseline(rules[s.rule], s, pair) for s in found if s.rule in records})

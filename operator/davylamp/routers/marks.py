@@ -98,6 +98,10 @@ class Marks:
         """Whether all marks are there and readable."""
         return None not in {self.attempt, self.asked, self.ruling, self.epoch, self.pair, self.originals}
 
+    def records(self, pair: Pair) -> tuple[Original, ...]:
+        """Return what was recorded about rules, if it was recorded for this pair."""
+        return (self.originals or ()) if self.pair == pair else ()
+
     def annotations(self) -> dict[str, str]:
         """Return the marks as annotations; those that are None are left out."""
         written = {

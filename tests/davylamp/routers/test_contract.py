@@ -201,9 +201,9 @@ async def test_a_route_that_is_gone_is_missing_and_nothing_is_left_to_take_back(
     for change in (BACK, Restore()):
         assert await run.write(change, at=missing) == missing
         assert await run.write(change, at=prepared) == missing
-    for change in (PREPARE, raised(5), Repoint()):
+    for needy in (PREPARE, raised(5), Repoint()):
         with pytest.raises(Conflict):
-            await run.write(change, at=missing)
+            await run.write(needy, at=missing)
 
 
 async def test_a_route_that_was_made_anew_is_not_written_as_the_old_one(run: Run) -> None:

@@ -468,5 +468,8 @@ def test_whatever_the_marks_say_the_traffic_can_be_taken_back(annotations: dict[
 
 
 def test_marks_that_name_a_pair_which_is_not_on_the_route_count_for_nothing() -> None:
-    forged = route(rule(baseline(50), candidate(50)), annotations={PAIR: "a:1 b:2"})
-    assert pair_in_force(forged, CREDIT).candidate == CANDIDATE
+    prepared = after(route(rule(baseline(7))), PREPARE, raised(50))
+    elsewhere = edited(prepared, lambda m: m["metadata"]["annotations"].update({PAIR: "a:1 b:2"}))
+    assert pair_in_force(elsewhere, CREDIT).candidate == CANDIDATE
+    assert leftover(elsewhere, CREDIT)
+    assert weights(after(elsewhere, Restore())) == {"credit-fp32": 100, "credit-int8": 0}
