@@ -1,0 +1,1 @@
+"""The shell: everything that reads a clock, a cluster or a metric source, and acts."""

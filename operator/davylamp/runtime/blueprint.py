@@ -1,0 +1,89 @@
+"""From a ModelRollout and its policy to all that its looks need: plan, queries, channels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from davylamp.api.v1alpha1.convert import read_policy, read_spec, settings_of, to_plan
+from davylamp.api.v1alpha1.kinds import CLUSTER_ROLLOUT_POLICY, ROLLOUT_POLICY
+from davylamp.api.v1alpha1.policy import PolicyKind, PolicySpec
+from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
+from davylamp.core.model import Severity, Variant
+from davylamp.core.outbox import Channel
+from davylamp.core.plan import Plan
+from davylamp.core.reading import SignalQuery
+from davylamp.errors import SpecError
+from davylamp.runtime.catalogue import Catalogue, Name, Object, name_of
+from davylamp.sources.presets import OwnCounter, Side, queries
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """What a rollout asks for, complete and checked.
+
+    Parameters
+    ----------
+    plan
+        For the decision.
+    source
+        Name of the MetricSource.
+    signals
+        What is read from it.
+    variants
+        Labels by which the request tells the variants apart.
+    channels
+        Who is told.
+    """
+
+    plan: Plan
+    source: str
+    signals: tuple[SignalQuery, ...]
+    variants: Mapping[Variant, Mapping[str, str]]
+    channels: tuple[Channel, ...]
+
+
+def blueprint(manifest: Object, catalogue: Catalogue) -> Blueprint:
+    """Return what a rollout asks for.
+
+    Raises
+    ------
+    SpecError
+        If something does not fit, or its policy does not exist; the message says what to do.
+    """
+    name = name_of(manifest)
+    spec = read_spec(manifest.get("spec") or {})
+    policy = _policy(spec, name.namespace, catalogue)
+    settings = settings_of(spec, policy)
+    signals = settings.signals
+    if signals is None or signals.preset is None or signals.source is None:
+        raise SpecError("signals.preset and signals.source are not set, neither here nor in the policy")
+    sides = {
+        Variant.BASELINE: _side(spec.baseline.backend.name, spec.baseline.backend.port, spec.baseline.metrics),
+        Variant.CANDIDATE: _side(spec.candidate.backend.name, spec.candidate.backend.port, spec.candidate.metrics),
+    }
+    own = [OwnCounter(m.name, m.counter.events, m.counter.total) for m in signals.metrics or ()]
+    return Blueprint(
+        plan=to_plan(spec, policy),
+        source=signals.source,
+        signals=queries(signals.preset.value, own, name.namespace, sides),
+        variants={},
+        channels=tuple(Channel(entry.channel, Severity(entry.from_.value)) for entry in settings.notify or ()),
+    )
+
+
+def _side(service: str, port: int, metrics: object) -> Side:
+    labels = getattr(metrics, "labels", None)
+    return Side(service, port, dict(labels) if labels else {})
+
+
+def _policy(spec: ModelRolloutSpec, namespace: str, catalogue: Catalogue) -> PolicySpec | None:
+    if spec.policy_ref is None:
+        return None
+    ref = spec.policy_ref
+    local = ref.kind is PolicyKind.ROLLOUT_POLICY
+    kind, place = (ROLLOUT_POLICY, namespace) if local else (CLUSTER_ROLLOUT_POLICY, "")
+    found = catalogue.find(kind, Name(place, ref.name))
+    if found is None:
+        raise SpecError(
+            f"policyRef names {ref.kind.value} {ref.name}, which does not exist: create it, or correct the name"
+        )
+    return read_policy(found.get("spec") or {})

@@ -1,0 +1,160 @@
+"""The Kubernetes API as the engine needs it: plain objects, three kinds of error, a limit on requests.
+
+The official client brings configuration, credentials and TLS; what it says of an answer becomes an error by what the
+caller does next. No request is sent twice by itself: whether a write took effect is the caller's question.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import aiohttp
+from kubernetes.aio import client, config
+
+from davylamp.errors import Conflict, DavylampError, NotFound, SpecError, Unavailable
+from davylamp.runtime.settings import Settings
+
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=10, connect=3)
+_LONGEST_WORDS: Final = 500
+JSON_PATCH: Final = "application/json-patch+json"
+
+
+async def connect(settings: Settings, failed: Callable[[str], None]) -> "Kube":
+    """Return a client by the pod's service account, or by the kubeconfig where there is none.
+
+    Parameters
+    ----------
+    settings
+        Limits.
+    failed
+        Told of every failed request: its kind, for a metric.
+    """
+    configuration = client.Configuration()
+    try:
+        config.load_incluster_config(client_configuration=configuration)
+    except config.ConfigException:
+        try:
+            await config.load_kube_config(client_configuration=configuration)
+        except config.ConfigException as error:
+            raise SpecError(f"no service account and no usable kubeconfig: {error}") from error
+    configuration.connection_pool_maxsize = settings.connections
+    configuration.retries = None
+    return Kube(client.ApiClient(configuration), Allowance(settings.requests_per_second, settings.burst), failed)
+
+
+class Allowance:
+    """A token bucket: ``rate`` requests a second on average, ``burst`` at once.
+
+    Lowering a weight does not wait here: what is urgent takes its token and leaves a debt.
+    """
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._tokens = float(burst)
+        self._at: float | None = None
+
+    async def take(self, *, urgent: bool) -> None:
+        """Wait for a token, unless it is urgent."""
+        now = asyncio.get_running_loop().time()
+        passed = 0.0 if self._at is None else now - self._at
+        self._at = now
+        self._tokens = min(float(self._burst), self._tokens + passed * self._rate) - 1
+        if self._tokens < 0 and not urgent:
+            await asyncio.sleep(-self._tokens / self._rate)
+
+
+class Kube:
+    """Requests with plain objects; implements `davylamp.routers.api.Api`.
+
+    `NotFound`: it does not exist. `Conflict`: 409, or a failed test of a JSON patch. `SpecError`: refused for good.
+    `Unavailable`: no answer, 429 or 5xx; whether a write took effect is unknown.
+    """
+
+    def __init__(self, api: client.ApiClient, allowance: Allowance, failed: Callable[[str], None]) -> None:
+        self._api = api
+        self._allowance = allowance
+        self._failed = failed
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._api.close()
+
+    async def get(self, path: str) -> dict[str, Any]:
+        """Return the object as it is now; never from a cache."""
+        return await self.request("GET", path)
+
+    async def list(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Return the whole list by a consistent read."""
+        return await self.request("GET", path, query=query)
+
+    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Create an object."""
+        return await self.request("POST", path, body=body, content_type="application/json")
+
+    async def replace(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace an object; its resourceVersion must be the newest."""
+        return await self.request("PUT", path, body=body, content_type="application/json")
+
+    async def patch(self, path: str, body: Any, content_type: str, field_manager: str) -> dict[str, Any]:
+        """Change the object and return it as it is then; never waits for the limit on requests."""
+        query = {"fieldManager": field_manager}
+        return await self.request("PATCH", path, body=body, content_type=content_type, query=query)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        content_type: str | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Send one request and return the answer's object; errors as the class says."""
+        await self._allowance.take(urgent=method == "PATCH")
+        try:
+            return await self._send(method, path + ("?" + urlencode(query) if query else ""), body, content_type)
+        except DavylampError as error:
+            self._failed(type(error).__name__)
+            raise
+
+    async def _send(self, method: str, path: str, body: Any, content_type: str | None) -> dict[str, Any]:
+        headers = {"Accept": "application/json", "User-Agent": "davylamp"}
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        where = f"{method} {path.partition('?')[0]}"
+        try:
+            await self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+            response = await self._api.rest_client.request(
+                method, self._api.configuration.host + path, headers=headers, body=body, _request_timeout=_TIMEOUT
+            )
+            text = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unavailable(f"the API server did not answer {where}: {type(error).__name__}") from error
+        return _answer(response.status, text, where)
+
+
+def _answer(status: int, text: bytes, where: str) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = None
+    if 200 <= status < 300:
+        if not isinstance(data, dict):
+            raise Unavailable(f"the API server's answer to {where} is not an object")
+        return data
+    words = str(data.get("message", "") if isinstance(data, dict) else "")[:_LONGEST_WORDS] or f"status {status}"
+    if status in {404, 410}:
+        raise NotFound(f"{where}: {words}")
+    if status == 409 or (status == 422 and _failed_test(data)):
+        raise Conflict(f"{where}: {words}")
+    if status == 429 or status >= 500 or status == 401:
+        raise Unavailable(f"the API server answered {where} with {status}: {words}")
+    raise SpecError(f"{where} is refused: {words}")
+
+
+def _failed_test(data: Any) -> bool:
+    """Tell a failed test operation of a JSON patch from a refusal by validation: only the latter names its causes."""
+    return not (isinstance(data, dict) and isinstance(data.get("details"), dict) and data["details"].get("causes"))

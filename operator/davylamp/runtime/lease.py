@@ -1,0 +1,130 @@
+"""Leadership by a Lease, and the epoch that fences former leaders.
+
+Rule 1: whether the lease of another has expired is judged by when this process saw it change, never by the times in it.
+Rule 2: the epoch is the number of takeovers; it stands on every route and status that is written, and never falls.
+Rule 3: a leader that could not renew in time stops by itself before another may begin.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from davylamp.errors import Conflict, DavylampError, NotFound
+from davylamp.ports import Clock
+from davylamp.runtime.kube import Kube
+from davylamp.runtime.settings import Settings
+
+NAME = "davylamp"
+#: A send that begins this long before the deadline has left the process by then.
+_MARGIN = timedelta(seconds=2)
+
+
+class Leadership:
+    """What this process holds of the lease.
+
+    Parameters
+    ----------
+    kube, clock, settings
+        API server, time, and the durations.
+    """
+
+    def __init__(self, kube: Kube, clock: Clock, settings: Settings) -> None:
+        self._kube = kube
+        self._clock = clock
+        self._settings = settings
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{settings.namespace}/leases"
+        self._renewed: datetime | None = None
+        self._seen: tuple[Any, ...] = ()
+        self._seen_at: datetime | None = None
+        self.epoch = 0
+        self._log = structlog.get_logger("davylamp.lease")
+
+    @property
+    def valid(self) -> bool:
+        """Whether this process leads, surely enough to send a write now."""
+        if self._renewed is None:
+            return False
+        return self._clock.now() < self._renewed + self._settings.lease_deadline - _MARGIN
+
+    async def keep(self, changed: Callable[[], None]) -> None:
+        """Acquire and renew for ever.
+
+        Parameters
+        ----------
+        changed
+            Called after each renewal that began or ended leadership.
+        """
+        while True:
+            before = self.valid
+            try:
+                await self._renew()
+            except DavylampError as error:
+                self._log.warning("lease_not_renewed", why=str(error))
+            if self.valid != before:
+                self._log.info("leadership", leads=self.valid, epoch=self.epoch)
+                changed()
+            await asyncio.sleep(self._settings.lease_retry.total_seconds())
+
+    async def release(self) -> None:
+        """Let another lead at once."""
+        if not self.valid:
+            return
+        self._renewed = None
+        try:
+            lease = await self._kube.get(f"{self._path}/{NAME}")
+            lease["spec"]["holderIdentity"] = ""
+            await self._kube.replace(f"{self._path}/{NAME}", lease)
+        except DavylampError as error:
+            self._log.warning("lease_not_released", why=str(error))
+
+    async def _renew(self) -> None:
+        asked_at = self._clock.now()
+        try:
+            lease = await self._kube.get(f"{self._path}/{NAME}")
+        except NotFound:
+            await self._write(None, 1, asked_at)
+            return
+        spec = lease.get("spec") or {}
+        holder, epoch = spec.get("holderIdentity") or "", int(spec.get("leaseTransitions") or 0)
+        if holder == self._settings.identity and self._renewed is not None:
+            await self._write(lease, epoch, asked_at)
+        elif holder in {"", self._settings.identity} or self._expired(spec, asked_at):
+            await self._write(lease, epoch + 1, asked_at)
+        else:
+            self._renewed = None
+
+    def _expired(self, spec: dict[str, Any], now: datetime) -> bool:
+        record = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
+        if record != self._seen or self._seen_at is None:
+            self._seen, self._seen_at = record, now
+            return False
+        return now - self._seen_at >= self._settings.lease_duration
+
+    async def _write(self, lease: dict[str, Any] | None, epoch: int, asked_at: datetime) -> None:
+        stamp = asked_at.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        spec = {
+            "holderIdentity": self._settings.identity,
+            "leaseDurationSeconds": int(self._settings.lease_duration.total_seconds()),
+            "renewTime": stamp,
+            "leaseTransitions": epoch,
+        }
+        try:
+            if lease is None:
+                body = {
+                    "apiVersion": "coordination.k8s.io/v1",
+                    "kind": "Lease",
+                    "metadata": {"name": NAME},
+                    "spec": spec,
+                }
+                await self._kube.create(self._path, body)
+            else:
+                await self._kube.replace(
+                    f"{self._path}/{NAME}", {**lease, "spec": {**(lease.get("spec") or {}), **spec}}
+                )
+        except Conflict:
+            self._renewed = None
+            raise
+        self.epoch, self._renewed = epoch, asked_at

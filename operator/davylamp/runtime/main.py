@@ -1,0 +1,220 @@
+"""Put the operator together and run it."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+
+from davylamp.errors import DavylampError
+from davylamp.routers import ROUTERS
+from davylamp.runtime.act import Actor
+from davylamp.runtime.catalogue import Catalogue, name_of
+from davylamp.runtime.clock import SystemClock
+from davylamp.runtime.endpoints import Endpoints
+from davylamp.runtime.engine import Engine, Parts
+from davylamp.runtime.hints import Hints
+from davylamp.runtime.kube import Kube, connect
+from davylamp.runtime.lease import Leadership
+from davylamp.runtime.notify import Messenger
+from davylamp.runtime.observe import Observer
+from davylamp.runtime.publish import Publisher
+from davylamp.runtime.reading import Sources
+from davylamp.runtime.settings import Settings, from_environment
+from davylamp.runtime.telemetry import Telemetry
+from davylamp.runtime.web import serve
+
+#: A loop that has not turned for so long is stuck.
+_STUCK: Final = timedelta(seconds=60)
+_RELIST_RETRY: Final = 2.0
+
+
+def main() -> None:
+    """Run the operator until it is told to stop; exit code 2 if it cannot start."""
+    try:
+        settings = from_environment(os.environ)
+        configure_logs(settings.log_format)
+        asyncio.run(Operator(settings).run())
+    except DavylampError as error:
+        sys.stderr.write(f"davylamp: {error}\n")
+        raise SystemExit(2) from error
+
+
+def configure_logs(log_format: str) -> None:
+    """Write one line for each event to standard error, as JSON or for people."""
+    renderer: Any = structlog.processors.JSONRenderer() if log_format == "json" else structlog.dev.ConsoleRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+
+
+class Operator:
+    """All parts of one process.
+
+    Parameters
+    ----------
+    settings
+        What the operator is told at its start.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._clock = SystemClock()
+        self._telemetry = Telemetry()
+        self._listed_at: datetime | None = None
+        self._log = structlog.get_logger("davylamp")
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Run until SIGTERM or SIGINT."""
+        kube = await connect(self._settings, lambda kind: self._telemetry.api_errors.labels(kind).inc())
+        parts = self._parts(kube)
+        engine = Engine(parts)
+        stop = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        hints = Hints(lambda *what: self._hinted(parts, engine, *what), self._settings.watch_namespaces)
+        runner, port = await serve(
+            self._settings.host,
+            self._settings.port,
+            self._telemetry.registry,
+            alive=lambda: self._clock.now() - engine.beat < _STUCK,
+            ready=lambda: self._listed_at is not None and self._clock.now() - self._listed_at < 3 * _STUCK,
+        )
+        self._log.info("started", identity=self._settings.identity, port=port)
+        if self._settings.kopf_hints:
+            hints.start()
+        leading = parts.leadership.keep(lambda: self._leadership_changed(parts, engine))
+        await self._until(stop, leading, self._relist(parts, engine), engine.run())
+        hints.stop()
+        await parts.leadership.release()
+        await runner.cleanup()
+        await parts.messenger.close()
+        await parts.observer.sources.close()
+        await kube.close()
+        self._log.info("stopped")
+
+    def _parts(self, kube: Kube) -> Parts:
+        settings, clock, telemetry = self._settings, self._clock, self._telemetry
+        catalogue = Catalogue(kube, settings.watch_namespaces)
+        router = ROUTERS["gateway-api"](kube)
+        sources = Sources(kube, clock, catalogue, settings.namespace)
+        leadership = Leadership(kube, clock, settings)
+        publisher = Publisher(kube, catalogue, telemetry, settings.status_every)
+        return Parts(
+            clock=clock,
+            catalogue=catalogue,
+            observer=Observer(router, Endpoints(kube, clock), sources, catalogue, telemetry),
+            actor=Actor(router, publisher, leadership),
+            publisher=publisher,
+            messenger=Messenger(kube, catalogue, clock, telemetry=telemetry, endpoints=settings.endpoints),
+            leadership=leadership,
+            telemetry=telemetry,
+        )
+
+    async def _until(self, stop: asyncio.Event, *loops: Coroutine[Any, Any, None]) -> None:
+        """Run the loops until the stop; a loop that ends by itself ends the process, so that it is started again."""
+        tasks = [asyncio.create_task(loop) for loop in loops]
+        waiting = asyncio.create_task(stop.wait())
+        done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        for task in (waiting, *tasks):
+            task.cancel()
+        await asyncio.gather(waiting, *tasks, return_exceptions=True)
+        for task in done - {waiting}:
+            task.result()
+
+    async def _relist(self, parts: Parts, engine: Engine) -> None:
+        """List everything, again and again; the first time as soon as the API server answers."""
+        while True:
+            wait = self._settings.relist_every.total_seconds()
+            try:
+                await parts.catalogue.relist()
+                self._listed_at = self._clock.now()
+                if parts.leadership.valid:
+                    engine.catch_up()
+            except DavylampError as error:
+                self._log.warning("relist_failed", why=str(error))
+                wait = _RELIST_RETRY
+            await asyncio.sleep(wait)
+
+    def _leadership_changed(self, parts: Parts, engine: Engine) -> None:
+        self._telemetry.leads.set(parts.leadership.valid)
+        engine.forget()
+        if parts.leadership.valid:
+            engine.catch_up()
+
+    def _hinted(self, parts: Parts, engine: Engine, *what: str) -> None:
+        """Look at the rollouts that a change may concern; one that is not known yet is found by a listing."""
+        kind, namespace, name = what
+        self._telemetry.hints.labels(kind).inc()
+        if not parts.leadership.valid:
+            return
+        concerned = [
+            uid
+            for uid, manifest in parts.catalogue.rollouts.items()
+            if name_of(manifest).namespace == namespace
+            and name in ({name_of(manifest).name} if kind == "rollout" else _names(manifest))
+        ]
+        if kind == "rollout":
+            self._background(self._refreshed(parts, engine, concerned))
+        else:
+            for uid in concerned:
+                engine.hint(uid)
+
+    async def _refreshed(self, parts: Parts, engine: Engine, uids: list[str]) -> None:
+        """Read changed rollouts anew, or list everything if the change is about none that is known.
+
+        A change that is only Davylamp's own status is no reason for another look.
+        """
+        rollouts = parts.catalogue.rollouts
+        before = {uid: _wish(rollouts.get(uid)) for uid in uids}
+        try:
+            if not uids:
+                await parts.catalogue.relist()
+            for uid in uids:
+                await parts.catalogue.refresh(uid)
+        except DavylampError as error:
+            self._log.warning("hint_lost", why=str(error))
+            return
+        engine.catch_up()
+        for uid in uids:
+            if _wish(rollouts.get(uid)) != before[uid]:
+                engine.hint(uid)
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _wish(manifest: Any) -> tuple[Any, ...] | None:
+    """Return what a person may have changed of an object."""
+    if manifest is None:
+        return None
+    metadata = manifest["metadata"]
+    return metadata.get("generation"), metadata.get("deletionTimestamp"), metadata.get("finalizers")
+
+
+def _names(manifest: Any) -> set[str]:
+    with contextlib.suppress(KeyError, TypeError):
+        spec = manifest["spec"]
+        return {
+            spec["route"]["gatewayAPI"]["httpRoute"],
+            spec["baseline"]["backend"]["name"],
+            spec["candidate"]["backend"]["name"],
+        }
+    return set()

@@ -1,0 +1,106 @@
+"""What the engine remembers of one rollout between two looks. Losing it costs time, never safety."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import structlog
+
+from davylamp.api.v1alpha1.convert import gates_hash
+from davylamp.api.v1alpha1.messages import to_outbox
+from davylamp.api.v1alpha1.progress import to_progress
+from davylamp.api.v1alpha1.stored import read_status
+from davylamp.core.evidence import Evidence, Trouble, begin, resume
+from davylamp.core.model import Judgement, Progress
+from davylamp.core.outbox import Channel, Outbox
+from davylamp.core.plan import Plan
+from davylamp.core.report import GateReport
+from davylamp.runtime.catalogue import Name, Object, name_of
+
+_UNREAD = Trouble("not read since the operator started", source=True)
+
+
+@dataclass(slots=True)
+class Session:
+    """One rollout in the memory of this process.
+
+    Parameters
+    ----------
+    uid, name
+        Of the ModelRollout.
+    progress, evidence, outbox
+        Where it stands, what was seen, and what is on its way to people.
+    plan
+        The last plan that could be made.
+    judgement, reports
+        What the gates said at the last look.
+    channels
+        Who is told.
+    read_at
+        When the signals were read last; None if not yet by this process.
+    newest
+        Time of the newest sample of the candidate, or of the baseline before any traffic.
+    written_at
+        When its status was written last.
+    failures
+        Looks in a row that failed.
+    rolled_back_at
+        When a rollback was decided whose route does not show it yet.
+    """
+
+    uid: str
+    name: Name
+    progress: Progress
+    outbox: Outbox
+    evidence: Evidence
+    plan: Plan | None = None
+    judgement: Judgement = field(default_factory=Judgement)
+    reports: tuple[GateReport, ...] = ()
+    channels: tuple[Channel, ...] = ()
+    read_at: datetime | None = None
+    newest: datetime | None = None
+    written_at: datetime | None = None
+    failures: int = 0
+    rolled_back_at: datetime | None = None
+
+
+def open_session(manifest: Object) -> Session:
+    """Return what a stored status says, damaged or not."""
+    stored = read_status(manifest.get("status") or {})
+    return Session(
+        uid=manifest["metadata"]["uid"],
+        name=name_of(manifest),
+        progress=to_progress(stored),
+        outbox=to_outbox(stored.status),
+        evidence=Evidence(),
+    )
+
+
+def take_plan(session: Session, plan: Plan, manifest: Object) -> None:
+    """Let a session run by a plan; evidence of other gates counts for nothing.
+
+    The first plan after a start takes the stored evidence up. It counts as not read until this process has read.
+    """
+    before, session.plan = session.plan, plan
+    if before is None:
+        session.evidence = _stored_evidence(plan, manifest)
+    elif gates_hash(before) != gates_hash(plan):
+        session.evidence = begin(plan)
+
+
+def start_evidence(session: Session, plan: Plan) -> None:
+    """Begin anew, as for a new attempt."""
+    session.evidence = begin(plan)
+    session.judgement, session.reports, session.read_at = Judgement(), (), None
+
+
+def _stored_evidence(plan: Plan, manifest: Object) -> Evidence:
+    checkpoint = read_status(manifest.get("status") or {}).status.evidence
+    unread = {gate.name: _UNREAD for gate in plan.gates}
+    if checkpoint is None or checkpoint.design != gates_hash(plan):
+        return replace(begin(plan), troubles=unread)
+    try:
+        evidence = resume(plan, checkpoint.state, checkpoint.as_of)
+    except ValueError as damaged:
+        structlog.get_logger("davylamp").warning("evidence_lost", why=str(damaged))
+        evidence = begin(plan)
+    return replace(evidence, troubles=unread)
