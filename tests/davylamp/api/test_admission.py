@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,17 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubernetes.client import ApiException
 
-from davylamp.api.v1alpha1.conditions import Situation, promoted
+from davylamp.api.v1alpha1.convert import read_spec, to_plan
+from davylamp.api.v1alpha1.findings import checkpoint_of, signals_of
 from davylamp.api.v1alpha1.kinds import GROUP, MODEL_ROLLOUT, VERSION
 from davylamp.api.v1alpha1.progress import to_progress, to_status
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
 from davylamp.api.v1alpha1.schema import structural
-from davylamp.api.v1alpha1.status import ModelRolloutStatus
+from davylamp.api.v1alpha1.status import MAX_STATE, ModelRolloutStatus
 from davylamp.api.v1alpha1.stored import read_status
-from davylamp.core.model import Phase, Progress
+from davylamp.core.evidence import resume
+from davylamp.core.judge import judge
+from davylamp.core.model import ALL, NONE, Phase, Progress, Reason, Ruling
 from tests.davylamp.api.conftest import Cluster
+from tests.davylamp.api.largest import largest_evidence, largest_rollout
 from tests.davylamp.api.manifests import Manifest, changed, drop, examples, paths, put, rollout, smallest
-from tests.davylamp.api.test_progress import SHOWN, progresses
+from tests.davylamp.api.test_progress import RUNNING, SHOWN, progresses
 from tests.davylamp.api.wrong import WRONG, Wrong
 
 pytestmark = pytest.mark.lab
@@ -225,28 +230,36 @@ def longest_text(schema: Manifest, salt: int) -> str:
         return str(max(schema["enum"], key=len))
     if schema.get("format") == "date-time":
         return "2026-03-01T12:00:00.123456Z"
+    if "pattern" in schema:
+        return ":65535".rjust(int(schema["maxLength"]), "x")
+    if schema["maxLength"] == MAX_STATE:
+        return '"' * MAX_STATE
     return f"{salt:04}".ljust(schema["maxLength"], "x")
 
 
 def test_the_fullest_object_can_be_stored_and_judged(cluster: Cluster) -> None:
     """Every limit at once: etcd takes 1.5 MiB, and the rules have a budget at run time, too."""
-    metrics = [{"name": f"m{i}", "counter": {"events": f"e{i}".ljust(1024, "x"), "total": "t"}} for i in range(20)]
-    gates = [{"name": f"m{i}", "worse": "Either", "margin": {"absolute": "1%"}} for i in range(20)]
-    full = changed(
-        rollout(),
-        put("metadata.name", "fullest"),
-        put("spec.steps", [{"weight": weight, "bake": "1h59m59s", "minSamples": 10**9} for weight in range(51, 101)]),
-        put("spec.signals.metrics", metrics),
-        put("spec.gates.metrics", gates),
-        put("spec.notify", [{"channel": f"c{i}"} for i in range(8)]),
-    )
+    full = largest_rollout()
     assert len(json.dumps(full["spec"])) < 64 * 1024
-    stored = cluster.create(full, dry_run=False)
+    created = cluster.create(full, dry_run=False)
     state = fullest(structural(ModelRolloutStatus, defaults=False))
     state["decision"]["id"] = state["attempt"]["id"]
     assert len(json.dumps(state)) < 1024 * 1024
-    cluster.write_status(stored, state)
-    assert cluster.write_status(stored, state)["status"] == state
+    cluster.write_status(created, state)
+    assert cluster.write_status(created, state)["status"] == state
+
+
+def test_the_most_that_can_be_seen_survives_a_restart_to_its_last_bit(cluster: Cluster) -> None:
+    manifest = changed(largest_rollout(), put("metadata.name", f"r-{uuid.uuid4().hex[:8]}"))
+    created = cluster.create(manifest, dry_run=False)
+    plan = to_plan(read_spec(created["spec"]))
+    evidence = largest_evidence(plan, datetime(2026, 3, 1, 12, tzinfo=UTC))
+    shown = replace(SHOWN, evidence=checkpoint_of(plan, evidence), signals=signals_of(judge(plan, evidence)[1]))
+    written = cluster.write_status(created, to_status(RUNNING, shown).manifest())["status"]
+    kept = read_status(written).status.evidence
+    assert kept is not None
+    assert resume(plan, kept.state, kept.as_of).streams == evidence.streams
+    assert [signal["name"] for signal in written["signals"]] == [gate.name for gate in plan.gates]
 
 
 def judged_by_models(manifest: Manifest) -> bool:
@@ -298,17 +311,55 @@ def test_every_status_that_davylamp_writes_is_taken_and_kept_whole(cluster: Clus
     assert to_progress(read) == progress
 
 
-def test_what_conditions_say_can_be_waited_for(cluster: Cluster, stored: Manifest) -> None:
-    situation = Situation("Promoted", "100 % for 5m", 1, datetime(2026, 3, 1, 12, tzinfo=UTC))
-    state = ModelRolloutStatus(observed_generation=1, phase=Phase.PROMOTED, conditions=promoted(situation))
-    cluster.write_status(stored, state.manifest())
+PROMOTED = replace(
+    RUNNING,
+    phase=Phase.PROMOTED,
+    reason=Reason.ALL_GATES_PASSED,
+    ruling=Ruling.PROMOTE,
+    ruling_reason=Reason.ALL_GATES_PASSED,
+    step=4,
+    requested=ALL,
+)
+ROLLED_BACK = replace(
+    RUNNING,
+    phase=Phase.ROLLED_BACK,
+    reason=Reason.REGRESSED,
+    ruling=Ruling.ROLLBACK,
+    ruling_reason=Reason.REGRESSED,
+    requested=NONE,
+)
+
+
+@pytest.mark.parametrize(
+    ("end", "conditions"),
+    [
+        (PROMOTED, ["Promoted", "Ready", "Stalled=False", "RolledBack=False"]),
+        (ROLLED_BACK, ["RolledBack", "Stalled", "Ready=False", "Promoted=False"]),
+    ],
+    ids=["promoted", "rolled back"],
+)
+def test_the_end_of_a_rollout_can_be_waited_for(
+    cluster: Cluster, stored: Manifest, end: Progress, conditions: list[str]
+) -> None:
+    """Someone who waits from before the end hears of it, and someone who comes later, too."""
+    shown = replace(SHOWN, generation=1)
+    cluster.write_status(stored, to_status(RUNNING, shown).manifest())
     name = f"modelrollout/{stored['metadata']['name']}"
-    for condition in ("Promoted", "Ready", "Stalled=False"):
+    command = kubectl_command(cluster, "wait", f"--for=condition={conditions[0]}", name, "--timeout=60s")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as early:
+        cluster.write_status(stored, to_status(end, shown).manifest())
+        said, _ = early.communicate(timeout=90)
+        assert "condition met" in said
+    for condition in conditions:
         assert "condition met" in kubectl(cluster, "wait", f"--for=condition={condition}", name, "--timeout=10s")
 
 
+def kubectl_command(cluster: Cluster, *arguments: str) -> list[str]:
+    return ["kubectl", "--kubeconfig", str(cluster.kubeconfig), "--namespace", cluster.namespace, *arguments]
+
+
 def kubectl(cluster: Cluster, *arguments: str) -> str:
-    command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), "--namespace", cluster.namespace, *arguments]
+    command = kubectl_command(cluster, *arguments)
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 

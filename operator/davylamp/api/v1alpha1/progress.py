@@ -14,9 +14,7 @@ from davylamp.api.v1alpha1 import conditions
 from davylamp.api.v1alpha1.messages import messages_of, undelivered_of
 from davylamp.api.v1alpha1.status import (
     MAX_FIGHTS,
-    MAX_HISTORY,
     MAX_MESSAGE,
-    MAX_QUARANTINE,
     MAX_SIGNALS,
     Attempt,
     Checkpoint,
@@ -33,6 +31,7 @@ from davylamp.api.v1alpha1.status import (
 )
 from davylamp.api.v1alpha1.stored import StoredStatus
 from davylamp.core import model as core
+from davylamp.core.case import MAX_HISTORY, MAX_QUARANTINE
 from davylamp.core.outbox import MAX_TOLD, Outbox
 
 #: Longer bakes than this cannot be asked for, seconds.

@@ -12,14 +12,13 @@ from davylamp.api.v1alpha1.rules import ATOMIC_LIST, keyed_by, validations
 from davylamp.api.v1alpha1.signals import MAX_METRICS
 from davylamp.api.v1alpha1.status_rules import STATUS_RULES
 from davylamp.api.v1alpha1.strict import Observed
+from davylamp.core.case import MAX_HISTORY, MAX_QUARANTINE
 from davylamp.core.model import Outcome, Phase, Ruling, Severity, Verdict
 from davylamp.core.outbox import MAX_PENDING, MAX_TOLD, MAX_UNDELIVERED
 
 #: Errors, latency and the own metrics.
 MAX_SIGNALS = MAX_METRICS + 2
 MAX_STATE = 196_608
-MAX_QUARANTINE = 16
-MAX_HISTORY = 10
 MAX_FIGHTS = 16
 MAX_MESSAGE = 1024
 
