@@ -71,7 +71,7 @@ def read_answer(body: bytes) -> Answer:
     if not isinstance(data, dict):
         raise Unavailable("answers in a form that is not Prometheus' (no data)")
     kind, result = data.get("resultType"), data.get("result")
-    if kind not in {"matrix", "vector"} or not isinstance(result, list):
+    if not isinstance(kind, str) or kind not in {"matrix", "vector"} or not isinstance(result, list):
         raise Unavailable(f"answers with the result type {bounded(repr(kind), 40)} where a matrix was asked for")
     infos = envelope.get("infos")
     remarks = tuple(bounded(str(info)) for info in infos[:_MOST_WARNINGS]) if isinstance(infos, list) else ()
@@ -92,14 +92,14 @@ def refusal(status: int, body: bytes) -> DavylampError:
         envelope: Mapping[str, Any] = _parsed(body)
     except Unavailable:
         envelope = {}
-    words, kind = envelope.get("error"), envelope.get("errorType")
-    said = f": {bounded(words)}" if isinstance(words, str) and words.strip() else ""
+    words, kind = (value if isinstance(value := envelope.get(key), str) else "" for key in ("error", "errorType"))
+    said = f": {bounded(words)}" if words.strip() else ""
     if status in {401, 403}:
         return SpecError(f"refuses the credentials ({status}): put them right in prometheus.auth{said}")
     if status == 404:
         return SpecError(f"has no Prometheus API at its address (404): put prometheus.address right{said}")
     about_the_query = status == 200 or (400 <= status < 500 and status not in {408, 425, 429, 499})
-    transient = kind in _TRANSIENT or (isinstance(words, str) and _PEER_LOST.search(words) is not None)
+    transient = kind in _TRANSIENT or _PEER_LOST.search(words) is not None
     if about_the_query and not transient:
         return SpecError(f"refuses the query ({status}){said}")
     return Unavailable(f"answers with an error ({status}){said}")

@@ -124,7 +124,7 @@ class Transport:
                 return await self._post(form, headers, trusted)
         except TimeoutError:
             raise
-        except aiohttp.InvalidURL:
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             raise SpecError(_BAD_ADDRESS) from None
         except (aiohttp.ClientError, OSError) as failed:
             raise Unavailable(_failure(failed)) from None

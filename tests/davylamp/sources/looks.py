@@ -40,9 +40,9 @@ def request(*signals: SignalQuery, **changes: Any) -> Request:
     return Request(**{"namespace": "ml", "variants": VARIANTS, "signals": signals, **window, **changes})
 
 
-def series(metric: str, service: str, values: Any, *, pod: str = "a", **labels: str) -> dict[str, Any]:
+def series(metric: str, service: str, values: Any, *, replica: str = "a", **labels: str) -> dict[str, Any]:
     """Return one series as the API spells it; plain numbers become samples a second apart, the last at END."""
-    name = {"__name__": metric, "namespace": "ml", "service": service, "instance": f"{service}-{pod}:80", **labels}
+    name = {"__name__": metric, "namespace": "ml", "service": service, "instance": f"{service}-{replica}:80", **labels}
     return {"metric": name, "values": samples(values) if isinstance(values, (list, tuple)) else values}
 
 
@@ -77,6 +77,6 @@ def asked_of(asked: Request) -> tuple[Question, ...]:
     return questions(asked)
 
 
-def counts(samples_of: Mapping[str, Any]) -> list[list[float]]:
+def counts(samples_of: Mapping[Any, Any]) -> list[list[float]]:
     """Return the values of counters, by series."""
     return [[sample.value for sample in samples_of[key]] for key in sorted(samples_of)]
