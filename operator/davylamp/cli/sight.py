@@ -33,7 +33,10 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A step of the ladder: a weight in percent, or (None) a pause; ``time`` is its bake or length."""
+    """A step of the ladder: a weight in percent, or (None) a pause; ``time`` is its bake or length.
+
+    The promotion is the last rung, with 100 %.
+    """
 
     weight: int | None
     time: str
@@ -134,11 +137,18 @@ def _rungs(spec: ModelRolloutSpec | None, policy: PolicySpec | None, status: Mod
     steps: Sequence[Step] = (spec and spec.steps) or (policy and policy.steps) or ()
     here = -1 if status.step is None else status.step.index
     if status.phase is Phase.PROMOTED:
-        here = len(steps)
+        here = len(steps) + 1
     for index, step in enumerate(steps):
-        at = Place.BEHIND if index < here else Place.AHEAD if index > here else Place.HERE
         time = step.pause.duration if step.pause is not None else step.bake or ""
-        yield Rung(step.weight, time, at)
+        yield Rung(step.weight, time, _place(index, here))
+    if steps and steps[-1].weight != 100:
+        yield Rung(100, "", _place(len(steps), here))
+
+
+def _place(index: int, here: int) -> Place:
+    if index == here:
+        return Place.HERE
+    return Place.BEHIND if index < here else Place.AHEAD
 
 
 def _backend(raw: Mapping[str, Any], variant: str) -> str:

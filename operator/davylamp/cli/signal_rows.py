@@ -38,6 +38,11 @@ def evidence_of(signal: Signal) -> tuple[Evidence, Evidence]:
     )
 
 
+def _bar_width(width: int) -> int:
+    """Return the columns of a bar in a wide line: the more, the wider the terminal."""
+    return min(12, 4 + max(0, width - 120) // 2)
+
+
 def heading(width: int) -> Text | None:
     """Return the heading of the columns; None where the lines have labels of their own."""
     if width < WIDE:
@@ -47,8 +52,8 @@ def heading(width: int) -> Text | None:
         ("baseline", 10),
         ("candidate", 11),
         ("  difference and limits", 28),
-        ("  evidence: worse", 20),
-        ("  no worse", 20),
+        ("  evidence: worse", 16 + _bar_width(width)),
+        ("  no worse", 16 + _bar_width(width)),
         ("n", 9),
     ]
     text = Text("  ", style="dim")
@@ -60,15 +65,18 @@ def heading(width: int) -> Text | None:
 
 def numbers(signal: Signal, glyphs: Glyphs, width: int) -> list[Text]:
     """Return the lines of numbers of one signal."""
-    return [_wide(signal, glyphs)] if width >= WIDE else _narrow(signal, glyphs, width)
+    return [_wide(signal, glyphs, _bar_width(width))] if width >= WIDE else _narrow(signal, glyphs, width)
 
 
-def why(signal: Signal) -> Text | None:
-    """Return the verdict in one sentence, if the status has one."""
+def why(signal: Signal, glyphs: Glyphs, width: int) -> Text | None:
+    """Return the verdict in one sentence, if the status has one; wide lines of numbers leave the verdict to it."""
+    text = Text(signal.verdict.value, style=VERDICT_STYLES[signal.verdict]) if width >= WIDE else Text()
     if not signal.message:
-        return None
-    message = plain(signal.message)
-    return Text(message[:_MAX_MESSAGE], style="dim" if signal.verdict is Verdict.INCONCLUSIVE else "")
+        return text or None
+    if text:
+        text.append(f" {glyphs.middle} ", style="not bold dim")
+    calm = signal.verdict in {Verdict.INCONCLUSIVE, Verdict.NON_INFERIOR}
+    return text.append(plain(signal.message)[:_MAX_MESSAGE], style="not bold dim" if calm else "not bold default")
 
 
 def bar(evidence: Evidence, glyphs: Glyphs, width: int) -> Text:
@@ -109,7 +117,7 @@ def _style(evidence: Evidence, part: float) -> str:
     return "green" if part >= 1 else "cyan"
 
 
-def _wide(signal: Signal, glyphs: Glyphs) -> Text:
+def _wide(signal: Signal, glyphs: Glyphs, columns: int) -> Text:
     text = Text("  ")
     text.append_text(_name(signal, glyphs))
     text.append(_value(signal, signal.baseline, glyphs).rjust(10))
@@ -117,7 +125,7 @@ def _wide(signal: Signal, glyphs: Glyphs) -> Text:
     text.append("  " + _effect(signal, glyphs).ljust(26))
     for evidence in evidence_of(signal):
         text.append("  ")
-        text.append_text(bar(evidence, glyphs, 4))
+        text.append_text(bar(evidence, glyphs, columns))
         text.append(f" {_against(evidence, glyphs)}".ljust(12))
     text.append(_samples(signal, glyphs).rjust(9), style="dim")
     return text

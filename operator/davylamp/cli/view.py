@@ -116,7 +116,7 @@ class Card:
             yield heading
         for signal in signals:
             yield from (_line(text) for text in signal_rows.numbers(signal, glyphs, width))
-            sentence = signal_rows.why(signal)
+            sentence = signal_rows.why(signal, glyphs, width)
             if sentence and not (self.brief and signal is not self._shown_in_brief()):
                 yield Padding(sentence, (0, 0, 0, 4))
 
