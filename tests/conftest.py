@@ -1,3 +1,3 @@
 """Fixtures that every test may ask for."""
 
-pytest_plugins = ["tests.support.lab"]
+pytest_plugins = ["tests.support.lab", "tests.support.installation"]

@@ -11,7 +11,7 @@ from davylamp.errors import Conflict, SpecError, Unavailable
 from davylamp.ports import BackendRef, RouteChange, Router, RouteState
 from davylamp.routers import ROUTERS
 from davylamp.routers.gateway_api import LOWER_TRIES
-from e2e.lab import Lab
+from e2e.lab import Api, Lab
 from tests.davylamp.routers.lab_api import LabApi
 from tests.davylamp.routers.worlds import WORLDS, World
 
@@ -46,10 +46,11 @@ class Run:
 
 
 @pytest.fixture(params=sorted(ROUTERS))
-def run(request: pytest.FixtureRequest, route_kinds: Lab, lab_namespace: str) -> Run:
+def run(request: pytest.FixtureRequest, operator_api: Api, control_plane: Lab, lab_namespace: str) -> Run:
+    """Davylamp works by its own service account, under its admission policy; the user is the administrator."""
     assert request.param in WORLDS, f"give {request.param!r} a world in tests/davylamp/routers/worlds.py"
-    api = LabApi(route_kinds.api)
-    world = WORLDS[request.param](route_kinds.api, lab_namespace)
+    api = LabApi(operator_api)
+    world = WORLDS[request.param](control_plane.api, lab_namespace)
     world.create()
     return Run(ROUTERS[request.param](api), world, api)
 
