@@ -76,6 +76,8 @@ class Engine:
         self._heap: list[tuple[datetime, int, str]] = []
         self._order = itertools.count()
         self._busy: set[str] = set()
+        #: Rollouts that fell due while they were looked at.
+        self._again: set[str] = set()
         self._wake = asyncio.Event()
         self._slots = asyncio.Semaphore(workers)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -105,8 +107,8 @@ class Engine:
         """Look for ever."""
         while True:
             self.beat = self._parts.clock.now()
-            uid = self._next()
-            if uid is None or not self._parts.leadership.valid:
+            uid = self._next() if self._parts.leadership.valid else None
+            if uid is None:
                 await self._sleep()
                 continue
             await self._slots.acquire()
@@ -119,8 +121,12 @@ class Engine:
         now = self._parts.clock.now()
         while self._heap and self._heap[0][0] <= now:
             due, _, uid = heapq.heappop(self._heap)
-            if self._due.get(uid) == due and uid not in self._busy:
-                del self._due[uid]
+            if self._due.get(uid) != due:
+                continue
+            del self._due[uid]
+            if uid in self._busy:
+                self._again.add(uid)
+            else:
                 self._parts.telemetry.lateness.observe((now - due).total_seconds())
                 return uid
         return None
@@ -158,6 +164,9 @@ class Engine:
         finally:
             self._busy.discard(uid)
             self._slots.release()
+            if uid in self._again:
+                self._again.discard(uid)
+                after = timedelta(0)
             if uid in self._parts.catalogue.rollouts:
                 self._schedule(uid, self._parts.clock.now() + after)
             self._wake.set()

@@ -7,10 +7,9 @@ from typing import Any, Final
 
 import structlog
 
-from davylamp.api.v1alpha1.convert import gates_hash
+from davylamp.api.v1alpha1.findings import checkpoint_of, signals_of
 from davylamp.api.v1alpha1.kinds import API_VERSION, MODEL_ROLLOUT
-from davylamp.api.v1alpha1.progress import Shown, signals_of, to_status
-from davylamp.api.v1alpha1.status import Checkpoint
+from davylamp.api.v1alpha1.progress import Shown, to_status
 from davylamp.api.v1alpha1.stored import read_status
 from davylamp.core.model import Action, Fact, Progress, RouteView, Severity
 from davylamp.core.outbox import Outbox, add
@@ -25,7 +24,6 @@ FIELD_MANAGER: Final = "davylamp"
 FINALIZER: Final = "davylamp.dev/route"
 #: Status fields that hold numbers which move at every look; alone they are written now and then only.
 _NUMBERS: Final = ("message", "signals", "evidence")
-_LONGEST_STATE: Final = 196_608
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,19 +148,12 @@ def _shown(turn: Turn) -> Shown:
         programmed=view.weight if isinstance(view, RouteView) and view.accepted else None,
         observed=None if share is None else round(100 * share, 2),
         signals=signals_of(session.reports),
-        evidence=_checkpoint(session),
+        evidence=None
+        if session.plan is None or session.progress.ended
+        else checkpoint_of(session.plan, session.evidence),
         outbox=session.outbox,
         previous=read_status(turn.manifest.get("status") or {}).status.conditions,
     )
-
-
-def _checkpoint(session: Session) -> Checkpoint | None:
-    if session.plan is None or session.evidence.as_of is None or session.progress.ended:
-        return None
-    state = session.evidence.to_json()
-    if len(state) > _LONGEST_STATE:
-        return None
-    return Checkpoint(as_of=session.evidence.as_of, design=gates_hash(session.plan), state=state)
 
 
 def _without_numbers(status: dict[str, Any]) -> dict[str, Any]:

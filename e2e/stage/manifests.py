@@ -1,0 +1,53 @@
+"""Manifests of a rollout on the lab, as plain dictionaries that a test may change."""
+
+from typing import Any, Final
+
+Manifest = dict[str, Any]
+PORT: Final = 8080
+
+
+def http_route(namespace: str, name: str, backend: str, *, host: str | None = None) -> Manifest:
+    """Return a route whose only rule points to one Service."""
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "parentRefs": [{"name": "lab", "namespace": "gateway"}],
+            "hostnames": [host or f"{name}.{namespace}.test"],
+            "rules": [{"backendRefs": [{"name": backend, "port": PORT}]}],
+        },
+    }
+
+
+def metric_source(address: str, *, name: str = "default", max_sample_age: str = "10s") -> Manifest:
+    """Return the MetricSource that names the lab's Prometheus."""
+    return {
+        "apiVersion": "davylamp.dev/v1alpha1",
+        "kind": "MetricSource",
+        "metadata": {"name": name},
+        "spec": {"prometheus": {"address": address, "timeout": "3s", "maxSampleAge": max_sample_age}},
+    }
+
+
+def model_rollout(namespace: str, name: str, *, baseline: str, candidate: str, **spec: Any) -> Manifest:
+    """Return a quick rollout by the mlserver preset; ``spec`` overrides fields."""
+    wanted: Manifest = {
+        "baseline": {"backend": {"name": baseline, "port": PORT}},
+        "candidate": {"backend": {"name": candidate, "port": PORT}},
+        "route": {"gatewayAPI": {"httpRoute": name}},
+        "interval": "1s",
+        "steps": [{"weight": 20, "bake": "3s", "minSamples": 20}, {"weight": 50, "bake": "3s", "minSamples": 20}],
+        "promotion": {"bake": "2s"},
+        "signals": {"preset": "mlserver"},
+        "gates": {
+            "errors": {"margin": {"oddsRatio": 1.5}, "allowance": "3%"},
+            "latency": {"margin": {"slowdown": "100%"}, "requiredForPromotion": False},
+        },
+    }
+    return {
+        "apiVersion": "davylamp.dev/v1alpha1",
+        "kind": "ModelRollout",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {**wanted, **spec},
+    }
