@@ -56,31 +56,32 @@ def documents(text: str) -> tuple[Document, ...]:
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise UnreadableError(f"the file is larger than {MAX_BYTES} bytes", 1)
-    loader = _Loader(text)
-    found: list[Document] = []
     try:
-        while loader.check_node():
-            if len(found) == MAX_DOCUMENTS:
-                raise UnreadableError(f"the file has more than {MAX_DOCUMENTS} documents", loader.line + 1)
-            node = loader.get_node()
-            if node is not None:
-                found.append(Document(loader.construct_document(node), dict(_lines(node, ()))))
+        return tuple(document for document in _read(text) if document.value is not None)
+    except UnreadableError:
+        raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise UnreadableError(
-            f"this is not YAML: {error.problem or error.context}", mark.line + 1 if mark else 1
-        ) from None
+        line = mark.line + 1 if mark else 1
+        raise UnreadableError(f"this is not YAML: {error.problem or error.context}", line) from None
     except yaml.YAMLError as error:
         raise UnreadableError(f"this is not YAML: {str(error).splitlines()[0]}", 1) from None
     except RecursionError:
         raise UnreadableError(f"values lie more than {MAX_DEPTH} deep", 1) from None
     except ValueError as error:
-        if isinstance(error, UnreadableError):
-            raise
         raise UnreadableError(f"a value cannot be read: {error}", 1) from None
-    finally:
-        loader.dispose()
-    return tuple(document for document in found if document.value is not None)
+
+
+def _read(text: str) -> list[Document]:
+    loader = _Loader(text)
+    found: list[Document] = []
+    while loader.check_node():
+        if len(found) == MAX_DOCUMENTS:
+            raise UnreadableError(f"the file has more than {MAX_DOCUMENTS} documents", loader.line + 1)
+        node = loader.get_node()
+        if node is not None:
+            found.append(Document(loader.construct_document(node), dict(_lines(node, ()))))
+    return found
 
 
 class _Loader(yaml.SafeLoader):
@@ -92,13 +93,18 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            raise UnreadableError("aliases (*name) are not taken: write the value out", self.line + 1)
+            raise UnreadableError("aliases (*name) are not taken: write the value out", self._here())
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise UnreadableError(f"values lie more than {MAX_DEPTH} deep", self.line + 1)
+            raise UnreadableError(f"values lie more than {MAX_DEPTH} deep", self._here())
         node: yaml.Node | None = super().compose_node(parent, index)
         self._depth -= 1
         return node
+
+    def _here(self) -> int:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # the stubs leave it out
+        line: int = event.start_mark.line
+        return line + 1
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - as PyYAML declares it
         seen = set()

@@ -185,7 +185,6 @@ def _settings(seen: Sight, policy: PolicySpec | None, trouble: str) -> tuple[tup
 
 def _sentence(text: str) -> str:
     text = plain(text).strip()
-    text = text[:1].upper() + text[1:] if text[:1].islower() and not text.split(" ", 1)[0].endswith(":") else text
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
