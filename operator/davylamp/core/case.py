@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from davylamp.core.model import (
+    NONE,
     Action,
     Decision,
     Fact,
     Outcome,
+    Pair,
     PastAttempt,
     Phase,
     Progress,
@@ -77,6 +79,28 @@ class Case:
         return self.world.route
 
     @property
+    def pair(self) -> Pair:
+        """What the attempt shares traffic between, whatever the spec says since."""
+        return self.plan.pair if self.progress.attempt is None else self.progress.attempt.pair
+
+    @property
+    def left_behind(self) -> bool:
+        """Whether the route carries Davylamp's marks."""
+        return isinstance(self.world.route, RouteView) and self.world.route.marked
+
+    @property
+    def traffic(self) -> Weight:
+        """The weight that the candidate has on the route; a route that cannot be used gives it none by Davylamp."""
+        return self.world.route.weight if isinstance(self.world.route, RouteView) else NONE
+
+    @property
+    def climbing(self) -> Phase:
+        """The phase of an attempt that nothing stops."""
+        if self.progress.step < 0:
+            return Phase.PENDING
+        return Phase.PROMOTING if self.progress.ruling is Ruling.PROMOTE else Phase.PROGRESSING
+
+    @property
     def observed(self) -> bool:
         """Whether every gate had complete data at this look."""
         return self.world.judgement.verdict not in {Verdict.NO_DATA, Verdict.SOURCE_DOWN}
@@ -132,6 +156,17 @@ def enter(case: Case, step: int, weight: Weight) -> Progress:
         hold_since=None,
         hold_reason=None,
     )
+
+
+def unruled(case: Case, step: int, weight: Weight) -> Progress:
+    """Return the progress of an attempt that goes back to a lower step: nothing is promoted, nothing was accepted."""
+    progress = replace(enter(case, step, weight), accepted_at=None)
+    return replace(progress, ruling=Ruling.CONTINUE, ruling_reason=None, ruled_at=None)
+
+
+def unaccepted(case: Case) -> Case:
+    """Return the case with the step's evidence to be collected anew, since the route is not as it was asked."""
+    return replace(case, progress=replace(case.progress, accepted_at=None, baked=timedelta(0)))
 
 
 def ruled(case: Case, ruling: Ruling, reason: Reason) -> Progress:

@@ -13,7 +13,7 @@ from typing import Final
 
 from davylamp.core import attempts, interference, ladder, safety
 from davylamp.core.case import Case
-from davylamp.core.model import Decision, Progress, World
+from davylamp.core.model import NONE, Decision, Progress, World
 from davylamp.core.plan import Plan
 
 Rule = Callable[[Case], Decision | None]
@@ -25,15 +25,15 @@ RULES: Final[tuple[Rule, ...]] = (
     attempts.rest,
     # A decided rollback is carried out, before the route's own troubles, in every phase.
     safety.finish_rollback,
+    # The route points to the candidate alone: the promotion is done, and stays.
+    ladder.finish_promotion,
     # Another spec or candidate: the weight goes to 0 first, then a new attempt begins.
     attempts.supersede,
     attempts.start,
-    # The route points to the candidate alone: the promotion is done.
-    ladder.finish_promotion,
-    # Without a usable route nothing below makes sense.
-    interference.troubled,
     # The candidate is worse, gone or broken: take the traffic back.
     safety.roll_back,
+    # Without a usable route nothing below makes sense.
+    interference.troubled,
     # Somebody else works on the route.
     interference.marks_lost,
     interference.edited,
@@ -65,7 +65,8 @@ def decide(plan: Plan, progress: Progress, world: World, now: datetime) -> Decis
     Decision
         Total: there is always an answer, and at most one action.
     """
-    case = Case(plan, _clocked(plan, progress, world, now), world, now)
+    case = Case(plan, progress, world, now)
+    case = replace(case, progress=_clocked(case), world=interference.usable(case))
     for rule in RULES:
         decision = rule(case)
         if decision is not None:
@@ -73,19 +74,24 @@ def decide(plan: Plan, progress: Progress, world: World, now: datetime) -> Decis
     return Decision(case.progress)
 
 
-def _clocked(plan: Plan, progress: Progress, world: World, now: datetime) -> Progress:
-    """Return the progress with its clocks advanced by this look."""
-    case = Case(plan, progress, world, now)
+def _clocked(case: Case) -> Progress:
+    """Return the progress with its clocks advanced by this look; no clock runs on beyond what is asked of it."""
+    progress, plan = case.progress, case.plan
     passed = min(case.since(progress.ticked_at), 3 * plan.interval)
-    observed = case.observed and progress.accepted_at is not None
-    judgement = world.judgement
-    errors, requests = judgement.candidate_errors, judgement.candidate_requests
-    over = progress.error_ticks
-    if errors is not None and requests is not None and requests >= plan.trip_wires.min_requests:
-        over = over + 1 if errors > plan.trip_wires.error_share * requests else 0
+    counts = progress.accepted_at is not None and (case.observed or progress.requested == NONE)
+    longest = max(plan.promotion_bake, *(step.bake for step in plan.steps))
     return replace(
         progress,
-        ticked_at=now,
-        baked=progress.baked + (passed if observed else timedelta(0)),
-        error_ticks=min(over, plan.trip_wires.ticks),
+        ticked_at=case.now,
+        baked=min(progress.baked + (passed if counts else timedelta(0)), longest),
+        error_ticks=_error_ticks(case),
     )
+
+
+def _error_ticks(case: Case) -> int:
+    """Return the looks in a row with an error share over the hard limit; too few requests say nothing."""
+    judgement, wires, over = case.world.judgement, case.plan.trip_wires, case.progress.error_ticks
+    errors, requests = judgement.candidate_errors, judgement.candidate_requests
+    if errors is not None and requests is not None and requests >= wires.min_requests:
+        over = over + 1 if errors > wires.error_share * requests else 0
+    return min(over, wires.ticks)

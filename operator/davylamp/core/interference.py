@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from davylamp.core.case import Case, enter, hold, stay
+from davylamp.core.case import Case, hold, stay, unaccepted, unruled
 from davylamp.core.model import (
+    ALL,
     NONE,
     Decision,
     Lower,
@@ -17,8 +18,10 @@ from davylamp.core.model import (
     Prepare,
     Reason,
     RouteTrouble,
+    RouteView,
     Ruling,
     Weight,
+    World,
 )
 
 #: A foreign raise is put right at most once in this time.
@@ -28,38 +31,45 @@ _WAR: Final = 3
 _WAR_TIME: Final = timedelta(minutes=10)
 
 
+def usable(case: Case) -> World:
+    """Return the world with a route that points to the candidate alone, and not by this attempt, as a trouble."""
+    route = case.world.route
+    if not isinstance(route, RouteView) or not route.repointed or route.marked:
+        return case.world
+    if case.progress.ruling is Ruling.PROMOTE:
+        return case.world
+    message = (
+        f"route {case.pair.route} points to the candidate {case.pair.candidate} alone: point it to the baseline "
+        f"{case.pair.baseline}, or name what it points to as the baseline"
+    )
+    return replace(case.world, route=RouteTrouble(message))
+
+
 def troubled(case: Case) -> Decision | None:
-    """Hold while the route cannot be used."""
+    """Hold while the route cannot be used; what was accepted of it counts no more."""
     route = case.world.route
     if not isinstance(route, RouteTrouble):
         return None
     reason = Reason.ROUTE_TAKEN if route.taken else Reason.ROUTE_MISSING if route.missing else Reason.ROUTE_UNFIT
-    return hold(case, reason, route.message)
+    return hold(unaccepted(case), reason, route.message)
 
 
 def marks_lost(case: Case) -> Decision | None:
     """Go back to weight 0 when the route does not carry this attempt's marks any more."""
-    if case.progress.step < 0 or (case.view.prepared and case.view.attempt == case.attempt):
+    view = case.view
+    if case.progress.step < 0 or ((view.prepared or view.repointed) and view.attempt == case.attempt):
         return None
     message = (
-        f"the route {case.plan.pair.route} was replaced or lost Davylamp's marks "
-        f"(last editor: {case.view.editor or 'unknown'}): the attempt begins again at weight 0"
+        f"the route {case.pair.route} was replaced or lost Davylamp's marks "
+        f"(last editor: {view.editor or 'unknown'}): the attempt begins again at weight 0"
     )
-    progress = replace(
-        enter(case, -1, NONE),
-        accepted_at=None,
-        phase=Phase.PENDING,
-        reason=Reason.ROUTE_REPLACED,
-        ruling=Ruling.CONTINUE,
-    )
-    return stay(
-        replace(case, progress=progress),
-        Phase.PENDING,
-        Reason.ROUTE_REPLACED,
-        message,
-        action=Prepare(case.attempt),
-        tell=True,
-    )
+    back = replace(case, progress=unruled(case, -1, NONE))
+    return stay(back, Phase.PENDING, Reason.ROUTE_REPLACED, message, action=put_beside(case), tell=True)
+
+
+def put_beside(case: Case) -> Prepare | Lower:
+    """Return what brings the candidate beside the baseline at weight 0; a route without a baseline gets it back."""
+    return Lower(case.attempt, NONE, Ruling.CONTINUE) if case.view.repointed else Prepare(case.attempt)
 
 
 def edited(case: Case) -> Decision | None:
@@ -69,26 +79,21 @@ def edited(case: Case) -> Decision | None:
         return None
     who = view.editor or "somebody else"
     if view.weight > asked:
-        return _put_right(case, asked, who)
+        return _put_right(unaccepted(case), asked, who)
     if view.weight < asked:
         return hold(
-            case,
+            unaccepted(case),
             Reason.ROUTE_LOWERED,
-            f"{who} lowered the candidate on route {case.plan.pair.route} from {asked} to {view.weight}, which is "
+            f"{who} lowered the candidate on route {case.pair.route} from {asked} to {view.weight}, which is "
             f"respected: set it back to {asked} to go on",
         )
-    if asked > case.progress.requested:
-        message = f"the route says {asked}, status says {case.progress.requested}: the lower counts"
-        action = Lower(case.attempt, case.progress.requested, Ruling.CONTINUE)
-        return stay(case, Phase.PROGRESSING, Reason.STEP_STARTED, message, action=action)
-    if asked < case.progress.requested:
-        return _fall_back(case, asked)
-    return None
+    fits = asked == case.progress.requested and (case.plan.paused or _coherent(case))
+    return None if fits else _settle(case, asked)
 
 
 def _put_right(case: Case, asked: Weight, who: str) -> Decision:
     fights = tuple(fight for fight in case.progress.fights if case.since(fight) < _WAR_TIME)
-    raised = f"{who} raised the candidate on route {case.plan.pair.route} from {asked} to {case.view.weight}"
+    raised = f"{who} raised the candidate on route {case.pair.route} from {asked} to {case.view.weight}"
     if len(fights) >= _WAR:
         return hold(
             case,
@@ -98,13 +103,30 @@ def _put_right(case: Case, asked: Weight, who: str) -> Decision:
         )
     if fights and case.since(fights[-1]) < _TRUCE:
         return hold(case, Reason.ROUTE_RAISED, f"{raised}: put right again in a minute")
-    progress = replace(case.progress, fights=(*fights, case.now), accepted_at=None, baked=timedelta(0))
+    progress = replace(case.progress, fights=(*fights, case.now))
     action = Lower(case.attempt, asked, Ruling.CONTINUE)
     return hold(replace(case, progress=progress), Reason.ROUTE_RAISED, f"{raised}: put right", action=action)
 
 
-def _fall_back(case: Case, asked: Weight) -> Decision:
-    """Stay at the weight that the route has: a raise did not arrive. It is decided again, by new evidence."""
-    message = f"the route stayed at {asked}, {case.progress.requested} did not arrive: new evidence is collected"
-    progress = replace(enter(case, case.plan.rung_below(asked), asked), accepted_at=None, ruling=Ruling.CONTINUE)
-    return stay(replace(case, progress=progress), Phase.PROGRESSING, Reason.STEP_STARTED, message)
+def _coherent(case: Case) -> bool:
+    """Whether the step, the weight and the ruling of a stored progress fit together, so that the next step is one."""
+    progress, steps = case.progress, len(case.plan.steps)
+    promoting = progress.ruling is Ruling.PROMOTE
+    if progress.step == steps:
+        return promoting and progress.requested == ALL
+    return progress.step < steps and not promoting and progress.requested == case.plan.weight_at(progress.step)
+
+
+def _settle(case: Case, asked: Weight) -> Decision:
+    """Go to the step that the lower of route and status allows; evidence is collected anew there.
+
+    The route is written even where its weight stays: the epoch in its marks keeps a raise that a former leader still
+    has on its way from arriving.
+    """
+    requested = case.progress.requested
+    step = case.plan.rung_below(min(asked, requested))
+    weight = case.plan.weight_at(step)
+    message = f"the route says {asked}, status says {requested}: {weight} counts, and new evidence is collected"
+    back = replace(case, progress=unruled(case, step, weight))
+    action = Lower(case.attempt, weight, Ruling.CONTINUE)
+    return stay(back, back.climbing, Reason.STEP_STARTED, message, action=action)

@@ -4,19 +4,21 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from davylamp.core.attempts import quarantined
 from davylamp.core.case import Case, ended, enter, facts, hold, ruled, stay
+from davylamp.core.interference import put_beside
 from davylamp.core.model import (
     ALL,
     NONE,
     Decision,
     Outcome,
     Phase,
-    Prepare,
     Raise,
     Reason,
     Repoint,
     RouteView,
     Ruling,
+    Verdict,
     Weight,
 )
 
@@ -25,11 +27,13 @@ _PATIENCE: Final = timedelta(minutes=2)
 
 
 def finish_promotion(case: Case) -> Decision | None:
-    """End a promoted attempt once the route points to the candidate alone."""
+    """End a promoted attempt once the route points to the candidate alone and carries no marks."""
     route = case.world.route
-    if not isinstance(route, RouteView) or not route.repointed or case.progress.ruling is not Ruling.PROMOTE:
+    if not isinstance(route, RouteView) or not route.repointed or route.marked:
         return None
-    message = f"promoted: {case.plan.pair.candidate} serves all traffic of {case.plan.pair.route}"
+    if case.progress.ruling is not Ruling.PROMOTE:
+        return None
+    message = f"promoted: {case.pair.candidate} serves all traffic of {case.pair.route}"
     progress = replace(
         ended(case, Outcome.PROMOTED), phase=Phase.PROMOTED, reason=Reason.ALL_GATES_PASSED, message=message
     )
@@ -40,7 +44,9 @@ def prepare(case: Case) -> Decision | None:
     """Bring everything into place at weight 0, and take the first step when the baseline can be read."""
     if case.progress.step >= 0:
         return None
-    pair, judgement = case.plan.pair, case.world.judgement
+    pair = case.pair
+    if held := quarantined(case, case.plan.candidate_digest):
+        return held
     for ready, name, reason in (
         (case.world.baseline_ready, pair.baseline, Reason.BASELINE_NOT_READY),
         (case.world.candidate_ready, pair.candidate, Reason.CANDIDATE_NOT_READY),
@@ -50,13 +56,27 @@ def prepare(case: Case) -> Decision | None:
             return stay(case, Phase.PENDING, reason, message)
     if not case.view.prepared or case.view.attempt != case.attempt or case.view.weight > NONE:
         message = f"{pair.candidate} is put beside {pair.baseline} on route {pair.route}, at weight 0"
-        return stay(case, Phase.PENDING, Reason.ACCEPTED, message, action=Prepare(case.attempt))
+        return stay(case, Phase.PENDING, Reason.ACCEPTED, message, action=put_beside(case))
     if not case.view.accepted:
         return _not_accepted(case, Phase.PENDING)
-    if not judgement.baseline_readable:
-        silent = next(iter(judgement.messages.values()), "no metrics of the baseline were read")
-        return stay(case, Phase.PENDING, Reason.BASELINE_SILENT, f"the rollout would be blind: {silent}")
-    return _paused(case) or _next(case)
+    case = replace(case, progress=replace(case.progress, hold_since=None, hold_reason=None))
+    return _suspected(case) or _paused(case) or _next(case)
+
+
+def _blind(case: Case) -> Decision | None:
+    """Stay at weight 0 while the baseline's metrics cannot be read; those of the candidate come with its traffic."""
+    judgement = case.world.judgement
+    if judgement.baseline_readable and judgement.verdict is not Verdict.SOURCE_DOWN:
+        return None
+    silent = next(iter(judgement.messages.values()), "no metrics of the baseline were read")
+    return stay(case, Phase.PENDING, Reason.BASELINE_SILENT, f"the rollout would be blind: {silent}")
+
+
+def _suspected(case: Case) -> Decision | None:
+    if not case.world.judgement.suspicious:
+        return None
+    strongest = "; ".join(case.world.judgement.messages.values())
+    return hold(case, Reason.SUSPICION, f"evidence of a regression is half the way to its limit: {strongest}")
 
 
 def accept(case: Case) -> Decision | None:
@@ -67,37 +87,34 @@ def accept(case: Case) -> Decision | None:
         return _not_accepted(case, case.progress.phase)
     progress = replace(case.progress, accepted_at=case.now, baked=timedelta(0))
     message = f"the gateway has accepted {case.progress.requested}: evidence counts from now"
-    phase = Phase.PROMOTING if case.progress.ruling is Ruling.PROMOTE else Phase.PROGRESSING
-    return stay(replace(case, progress=progress), phase, Reason.STEP_STARTED, message)
+    return stay(replace(case, progress=progress), case.climbing, Reason.STEP_STARTED, message)
 
 
 def climb(case: Case) -> Decision | None:
     """Go on to the next step when this one has baked, has its samples, and no gate is worse than Inconclusive."""
-    if not case.observed:
-        return stay(case, Phase.PROGRESSING, Reason.SAMPLING, "waiting for the first requests of the candidate")
+    if not case.observed and case.progress.requested > NONE:
+        return stay(case, case.climbing, Reason.SAMPLING, "waiting for the first requests of the candidate")
     case = replace(case, progress=replace(case.progress, hold_since=None, hold_reason=None))
-    if case.world.candidate_ready == 0 or case.world.baseline_ready == 0:
-        lost = case.plan.pair.baseline if case.world.baseline_ready == 0 else case.plan.pair.candidate
-        return hold(case, Reason.BASELINE_NOT_READY, f"Service {lost} has no ready endpoint: the weight is held")
-    if case.world.judgement.suspicious:
-        strongest = "; ".join(case.world.judgement.messages.values())
-        return hold(case, Reason.SUSPICION, f"evidence of a regression is half the way to its limit: {strongest}")
-    return _waiting(case) or _paused(case) or _promotion(case) or _next(case)
+    for ready, name, reason in (
+        (case.world.baseline_ready, case.pair.baseline, Reason.BASELINE_NOT_READY),
+        (case.world.candidate_ready, case.pair.candidate, Reason.CANDIDATE_NOT_READY),
+    ):
+        if ready == 0:
+            return hold(case, reason, f"Service {name} has no ready endpoint: the weight is held")
+    return _suspected(case) or _waiting(case) or _paused(case) or _promotion(case) or _next(case)
 
 
 def _waiting(case: Case) -> Decision | None:
     """Return what this step still waits for."""
-    plan, progress = case.plan, case.progress
-    promoting = progress.ruling is Ruling.PROMOTE
+    plan, progress, phase = case.plan, case.progress, case.climbing
     step = None if progress.step >= len(plan.steps) else plan.steps[progress.step]
-    bake = plan.promotion_bake if promoting or step is None else step.bake
-    phase = Phase.PROMOTING if promoting else Phase.PROGRESSING
+    bake = plan.promotion_bake if step is None else step.bake
     if progress.baked < bake:
         text = f"{progress.requested} for {progress.baked.total_seconds():.0f} of {bake.total_seconds():.0f} s"
         if step is not None and step.weight is None:
             return stay(case, Phase.PAUSED, Reason.PAUSED_BY_STEP, f"the ladder pauses at {text}")
         return stay(case, phase, Reason.BAKING, f"baking at {text}")
-    if step is not None and not promoting and case.world.judgement.samples < step.min_samples:
+    if step is not None and case.world.judgement.samples < step.min_samples:
         text = f"{case.world.judgement.samples:,} of {step.min_samples:,} requests of each variant"
         return stay(case, phase, Reason.SAMPLING, f"{text} at {progress.requested}")
     return None
@@ -113,7 +130,7 @@ def _paused(case: Case) -> Decision | None:
 def _promotion(case: Case) -> Decision | None:
     """Return the moves at the end of the ladder: prove, promote, re-point."""
     if case.progress.ruling is Ruling.PROMOTE:
-        message = f"promotion: the route points to {case.plan.pair.candidate} alone"
+        message = f"promotion: the route points to {case.pair.candidate} alone"
         return stay(case, Phase.PROMOTING, Reason.ALL_GATES_PASSED, message, action=Repoint())
     if case.progress.step < len(case.plan.steps) - 1:
         return None
@@ -136,6 +153,8 @@ def _next(case: Case) -> Decision:
         message = f"the ladder pauses for {case.plan.steps[step].bake.total_seconds():.0f} s"
         return stay(replace(case, progress=progress), Phase.PAUSED, Reason.PAUSED_BY_STEP, message)
     message = f"step {step + 1} of {len(case.plan.steps)}: the candidate gets {weight}"
+    if case.progress.requested == NONE and (blind := _blind(case)):
+        return blind
     return _raise(case, step, weight, message)
 
 
@@ -153,9 +172,11 @@ def _raise(case: Case, step: int, weight: Weight, message: str) -> Decision:
 
 
 def _not_accepted(case: Case, phase: Phase) -> Decision:
-    attempt = case.progress.attempt
-    waited = case.since(case.progress.entered_at or (None if attempt is None else attempt.started_at))
-    message = f"the gateway has not accepted route {case.plan.pair.route}: {case.view.acceptance}"
-    if waited >= _PATIENCE:
-        return hold(case, Reason.ROUTE_NOT_ACCEPTED, message)
-    return stay(case, phase, Reason.ROUTE_NOT_ACCEPTED, message)
+    """Wait for the gateway; a person is told after a while."""
+    known = case.progress.hold_reason is Reason.ROUTE_NOT_ACCEPTED
+    since = (case.progress.hold_since if known else None) or case.now
+    message = f"the gateway has not accepted route {case.pair.route}: {case.view.acceptance}"
+    progress = replace(case.progress, hold_since=since, hold_reason=Reason.ROUTE_NOT_ACCEPTED)
+    waited = case.since(since) >= _PATIENCE
+    case = replace(case, progress=progress)
+    return stay(case, Phase.HELD if waited else phase, Reason.ROUTE_NOT_ACCEPTED, message, tell=waited)

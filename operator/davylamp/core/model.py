@@ -342,10 +342,25 @@ class RouteView:
     editor: str | None = None
     repointed: bool = False
 
+    @property
+    def marked(self) -> bool:
+        """Whether anything on the route says that Davylamp works on it, or has left something behind."""
+        return self.prepared or any(mark is not None for mark in (self.asked, self.attempt, self.ruling, self.epoch))
+
 
 @dataclass(frozen=True, slots=True)
 class RouteTrouble:
-    """The route cannot be used, and why; `missing` tells a route that is gone from one that does not fit."""
+    """The route cannot be used, and why. A route with marks of Davylamp always has a view, whatever others do to it.
+
+    Parameters
+    ----------
+    message
+        Why, and what to do.
+    missing
+        Whether it is gone, rather than unfit.
+    taken
+        Whether another, older ModelRollout works on it.
+    """
 
     message: str
     missing: bool = False
@@ -396,13 +411,13 @@ class Judgement:
 
     @property
     def regressed(self) -> bool:
-        """Whether the evidence has crossed its threshold."""
-        return self.log_evidence >= self.log_threshold
+        """Whether the evidence has crossed its threshold, or a gate says so."""
+        return self.log_evidence >= self.log_threshold or self.verdict is Verdict.REGRESSED
 
     @property
     def suspicious(self) -> bool:
-        """Whether the evidence has gone half the way (in nats) to its threshold."""
-        return self.log_evidence >= self.log_threshold / 2
+        """Whether the evidence has gone half the way (in nats) to its threshold; what is not a number, has."""
+        return not self.log_evidence < self.log_threshold / 2
 
     @property
     def proven(self) -> bool:

@@ -13,6 +13,7 @@ from davylamp.core.model import (
     Release,
     Restore,
     RouteTrouble,
+    RouteView,
     Ruling,
     Verdict,
 )
@@ -21,61 +22,71 @@ from davylamp.core.model import (
 def let_go(case: Case) -> Decision | None:
     """Give a deleted object's route back to the baseline, verify it, and only then let the object go.
 
-    A promotion that was completed stays; one that was not is taken back.
+    A promotion that was completed stays, since the route carries no marks any more; one that was not is taken back.
+    Traffic is lowered first, by a write that waits for nothing.
     """
     if not case.world.deleting:
         return None
-    route = case.world.route
-    touched = not isinstance(route, RouteTrouble) and (route.prepared or bool(route.attempt))
-    if touched and not (case.progress.ended and case.progress.phase is Phase.PROMOTED):
-        return stay(
-            case, case.progress.phase, Reason.DELETED, "deleted: the baseline gets its route back", action=Restore()
-        )
-    return stay(case, case.progress.phase, Reason.DELETED, "deleted: the route is clean", action=Release())
+    route, phase = case.world.route, case.progress.phase
+    ours = case.left_behind or (case.progress.step >= 0 and not case.progress.ended and case.traffic > NONE)
+    if isinstance(route, RouteView) and route.repointed and not route.marked:
+        ours = False
+    if not ours:
+        return stay(case, phase, Reason.DELETED, "deleted: the route is clean", action=Release())
+    case = replace(case, progress=ruled(case, Ruling.ROLLBACK, Reason.DELETED))
+    lowers = case.traffic > NONE and case.progress.requested > NONE and bool(case.attempt)
+    action = Lower(case.attempt, NONE, Ruling.ROLLBACK) if lowers else Restore()
+    case = replace(case, progress=replace(case.progress, requested=NONE))
+    return stay(case, phase, Reason.DELETED, "deleted: the baseline gets its route back", action=action)
 
 
 def finish_rollback(case: Case) -> Decision | None:
     """Carry out a rollback that is decided, be it by status or by the mark on the route."""
     route = case.world.route
-    marked = not isinstance(route, RouteTrouble) and route.ruling is Ruling.ROLLBACK and route.attempt == case.attempt
+    view = route if isinstance(route, RouteView) else None
+    marked = view is not None and view.ruling is Ruling.ROLLBACK and view.attempt == case.attempt
     if case.progress.attempt is None or not (case.progress.ruling is Ruling.ROLLBACK or marked):
         return None
+    if case.progress.ruling is not Ruling.ROLLBACK:
+        return _remembered(case)
     reason = case.progress.ruling_reason or Reason.REGRESSED
-    progress = replace(ruled(case, Ruling.ROLLBACK, reason), requested=NONE)
-    case = replace(case, progress=progress)
+    case = replace(case, progress=replace(case.progress, requested=NONE))
     message = case.progress.message
-    if isinstance(route, RouteTrouble):
-        if route.missing:
-            return Decision(replace(ended(case, Outcome.ROLLED_BACK), phase=Phase.ROLLED_BACK))
-        return stay(case, Phase.ROLLING_BACK, reason, message)
-    if route.weight > NONE:
+    if view is not None and view.weight > NONE:
         return stay(case, Phase.ROLLING_BACK, reason, message, action=Lower(case.attempt, NONE, Ruling.ROLLBACK))
-    if route.prepared:
+    if case.left_behind:
         return stay(case, Phase.ROLLING_BACK, reason, message, action=Restore())
-    done = replace(ended(case, Outcome.ROLLED_BACK), phase=Phase.ROLLED_BACK, reason=reason)
-    return Decision(done)
+    return Decision(replace(ended(case, Outcome.ROLLED_BACK), phase=Phase.ROLLED_BACK, reason=reason))
+
+
+def _remembered(case: Case) -> Decision:
+    """Take over a rollback that only the route remembers: the status that should say so was not written."""
+    known = _accusation(case)
+    message = f"route {case.pair.route} says that attempt {case.attempt} was rolled back; why was lost in a restart"
+    return rollback(case, *(known or (Reason.REGRESSED, message)))
 
 
 def roll_back(case: Case) -> Decision | None:
-    """Take the traffic back when the candidate is worse, gone, or grossly broken."""
-    if case.view.weight == NONE:
+    """Take the traffic back when the candidate is worse, gone, or grossly broken.
+
+    The alarm counts at weight 0 as well, since somebody may have lowered the weight by hand: it must not rise again.
+    """
+    accusation = _accusation(case)
+    if accusation is None or isinstance(case.world.route, RouteTrouble):
         return None
-    verdict = _accusation(case)
-    if verdict is None:
-        return None
-    reason, message = verdict
-    if case.world.baseline_ready == 0:
+    reason, message = accusation
+    if case.world.baseline_ready == 0 and case.traffic > NONE:
         return hold(
             case,
             Reason.BASELINE_NOT_READY,
-            f"{message}; but the baseline {case.plan.pair.baseline} has no ready endpoint, so taking the traffic back "
+            f"{message}; but the baseline {case.pair.baseline} has no ready endpoint, so taking the traffic back "
             "would be an outage: bring the baseline up, and the rollback follows by itself",
         )
     return rollback(case, reason, message)
 
 
 def rollback(case: Case, reason: Reason, message: str) -> Decision:
-    """Return the decision to roll back: final for this attempt."""
+    """Return the decision to roll back: final for this attempt. A route that never was Davylamp's is left alone."""
     progress = replace(
         ruled(case, Ruling.ROLLBACK, reason),
         requested=NONE,
@@ -85,7 +96,7 @@ def rollback(case: Case, reason: Reason, message: str) -> Decision:
         hold_since=None,
         hold_reason=None,
     )
-    action = Lower(case.attempt, NONE, Ruling.ROLLBACK)
+    action = Lower(case.attempt, NONE, Ruling.ROLLBACK) if case.traffic > NONE or case.left_behind else None
     return Decision(progress, action, facts(case, reason, message))
 
 
@@ -123,10 +134,9 @@ def _missing(case: Case) -> str:
 def _accusation(case: Case) -> tuple[Reason, str] | None:
     """Return why the traffic must go back, or None."""
     judgement, wires = case.world.judgement, case.plan.trip_wires
-    if case.world.candidate_ready == 0:
+    if case.world.candidate_ready == 0 and case.traffic > NONE:
         return Reason.CANDIDATE_LOST, (
-            f"the candidate {case.plan.pair.candidate} has no ready endpoint while it has "
-            f"{case.view.weight} of the traffic"
+            f"the candidate {case.pair.candidate} has no ready endpoint while it has {case.traffic} of the traffic"
         )
     if judgement.regressed:
         blamed = "; ".join(judgement.messages[name] for name in judgement.culprits if name in judgement.messages)
