@@ -6,7 +6,8 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 
 PY := .venv/bin/python
-export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# After the machine's own programs, so that its Go and kubectl are used where it has them.
+export PATH := $(PATH):$(CURDIR)/.venv/bin
 export PYTHON ?=
 
 # Test processes; each starts a control plane of its own (about 700 MB), and many tests wait, so more than cores.
@@ -52,10 +53,10 @@ bench-reaction: lab-programs models ## Measure the time from a fault to the last
 
 .PHONY: lint
 lint: venv ## Check style, types and the direction of imports
-	@.ci/step 'style' ruff check --quiet .
-	@.ci/step 'format' ruff format --check --quiet .
-	@.ci/step 'types' mypy --no-error-summary
-	@.ci/step 'import contracts' lint-imports --no-timings
+	@.ci/step 'style' .venv/bin/ruff check --quiet .
+	@.ci/step 'format' .venv/bin/ruff format --check --quiet .
+	@.ci/step 'types' .venv/bin/mypy --no-error-summary
+	@.ci/step 'import contracts' .venv/bin/lint-imports --no-timings
 
 .PHONY: lab-programs
 lab-programs: venv

@@ -55,7 +55,9 @@ def find_go() -> Go:
     """
     needed = max(needed_go(file.parent) for file in GO_MODULES.glob("*/go.mod"))
     seen = []
-    for path in (shutil.which("go"), str(beside_python() / "go")):
+    # Beside Python comes last even where an activated environment puts it first: another Go would build everything anew.
+    elsewhere = [folder for folder in os.get_exec_path() if Path(folder) != beside_python()]
+    for path in (shutil.which("go", path=os.pathsep.join(elsewhere)), str(beside_python() / "go")):
         if path and Path(path).exists():
             go = Go(Path(path), _ask_version(path))
             if go.numbers >= needed:
