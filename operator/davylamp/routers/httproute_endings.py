@@ -48,7 +48,7 @@ def restored(manifest: Manifest, pair: Pair) -> Manifest:
 
 
 def _given_back(rule: Rule, share: Share, original: Original | None, marks: Marks) -> Rule:
-    if original is None:
+    if original is None or _together(original) == 0:
         return _cleared(rule, share)
     if not share.candidates:
         return _reweighted(rule, share, original, marks)
@@ -82,10 +82,8 @@ def _without_candidate(rule: Rule, share: Share, original: Original) -> Rule:
 
 def _adopted(rule: Rule, share: Share, original: Original) -> Rule:
     """Give the rule back with the candidate where it stood, at weight 0: what it had goes to the baseline."""
-    had = _weight(original.candidate)
-    baseline = original.baseline if not had else _weight(original.baseline) + had
     refs = list(with_weights(rule, share, 0, 0)["backendRefs"])
-    refs[share.baselines[0]] = with_weight(refs[share.baselines[0]], baseline)
+    refs[share.baselines[0]] = with_weight(refs[share.baselines[0]], _together(original))
     return with_backends(rule, refs)
 
 
@@ -93,8 +91,10 @@ def _without(refs: Sequence[Ref], places: Sequence[int]) -> list[Ref]:
     return [ref for place, ref in enumerate(refs) if place not in places]
 
 
-def _weight(written: int | None) -> int:
-    return weight_of({"weight": written})
+def _together(original: Original) -> int | None:
+    """Return the weight of both variants as recorded; None if the API's default alone was in force."""
+    had = 0 if original.added else weight_of({"weight": original.candidate})
+    return min(weight_of({"weight": original.baseline}) + had, MAX_WEIGHT) if had else original.baseline
 
 
 def repointed(manifest: Manifest, pair: Pair, epoch: int) -> Manifest:
@@ -126,10 +126,6 @@ def _repointed(rule: Rule, share: Share, pair: Pair, original: Original | None) 
     refs = list(backends_of(rule))
     place = share.baselines[0]
     own = refs[share.candidates[0]] if share.candidates else pointing(refs[place], pair.candidate)
-    had = 0 if original is None or original.added else _weight(original.candidate)
-    if original is None:
-        weight: int | None = min(share.total, MAX_WEIGHT)
-    else:
-        weight = _weight(original.baseline) + had if had else original.baseline
-    refs[place] = with_weight(own, weight)
+    known = original is not None and _together(original) != 0
+    refs[place] = with_weight(own, _together(original) if original and known else min(share.total, MAX_WEIGHT))
     return with_backends(rule, _without(refs, (*share.baselines[1:], *share.candidates)))

@@ -1,6 +1,7 @@
 """What each change makes of a route."""
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -336,6 +337,19 @@ def test_restore_without_a_readable_record_gives_the_baseline_the_pairs_weight_a
     restored = after(damaged, Restore())
     assert weights(restored) == {"credit-fp32": 100, "credit-int8": 0}
     assert not read_marks(restored).present
+
+
+def test_restore_never_leaves_a_rule_without_weight_whatever_the_record_says() -> None:
+    running = after(SIMPLE, PREPARE, raised(50))
+    zero = json.dumps([json.loads(running["metadata"]["annotations"][ORIGINAL])[0] | {"baseline": 0}])
+    forged = edited(running, lambda m: m["metadata"]["annotations"].update({ORIGINAL: zero}))
+    assert weights(after(forged, Restore())) == {"credit-fp32": 100, "credit-int8": 0}
+    assert weights(after(forged, raised(100), Repoint())) == {"credit-int8": 100}
+
+
+def test_the_largest_weights_are_given_back_within_the_apis_limit() -> None:
+    largest = route(rule(baseline(1_000_000), candidate(1_000_000), backend("third", 1)))
+    assert weights(after(largest, BACK, Restore())) == {"credit-fp32": 1_000_000, "credit-int8": 0, "third": 1}
 
 
 def test_restore_without_marks_takes_the_candidates_weight() -> None:

@@ -1,0 +1,254 @@
+"""What the API server refuses Davylamp's service account on a route, whatever Davylamp may send."""
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from davylamp.core.model import Lower, Prepare, Raise, Restore, Ruling, Weight
+from davylamp.ports import BackendRef, RouteChange, RouteRef
+from davylamp.routers.httproute_changes import changed
+from davylamp.routers.httproute_patch import patch
+from e2e.lab import Api, ApiError, Lab
+
+Manifest = dict[str, Any]
+Edit = Callable[[Manifest], object]
+
+PREPARE = Prepare("a-1")
+HALF = Raise("a-1", Weight(50))
+FULL = Raise("a-1", Weight(100))
+BACK = Lower("a-1", Weight(0), Ruling.ROLLBACK)
+MARK = "davylamp.dev/"
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A route after `changes`, an edit of it that must be refused, and what the refusal says."""
+
+    name: str
+    words: str
+    edit: Edit
+    changes: Sequence[RouteChange] = field(default=(PREPARE, HALF))
+
+
+def refs(manifest: Manifest, number: int = 1) -> list[Manifest]:
+    return manifest["spec"]["rules"][number]["backendRefs"]  # type: ignore[no-any-return]  # JSON
+
+
+def annotate(**marks: str | None) -> Edit:
+    def edit(manifest: Manifest) -> None:
+        annotations = manifest["metadata"].setdefault("annotations", {})
+        for name, value in marks.items():
+            annotations[MARK + name] = value
+            if value is None:
+                del annotations[MARK + name]
+
+    return edit
+
+
+def weigh(baseline: int, candidate: int) -> Edit:
+    def edit(manifest: Manifest) -> None:
+        refs(manifest)[0]["weight"], refs(manifest)[1]["weight"] = baseline, candidate
+
+    return edit
+
+
+def both(*edits: Edit) -> Edit:
+    def edit(manifest: Manifest) -> None:
+        for one in edits:
+            one(manifest)
+
+    return edit
+
+
+def unmark(manifest: Manifest) -> None:
+    annotations = manifest["metadata"]["annotations"]
+    for name in [name for name in annotations if name.startswith(MARK)]:
+        del annotations[name]
+
+
+def backend(name: str, weight: int = 1) -> Manifest:
+    return {"group": "", "kind": "Service", "name": name, "port": 8080, "weight": weight}
+
+
+NOT_SPEC = "nothing in the spec of a route but the weights"
+NOT_RULE = "nothing in a rule of a route but its backendRefs"
+NOT_OTHERS = "may not change the backends of a route that are not its pair (credit-fp32:8080 and credit-int8:8080)"
+NOT_ALONE = "only into a rule that has the other one, and with that one's filters"
+NOT_RAISED = "rises only on a route that is marked for the same attempt"
+NOT_FREED = "the marks leave a route only when"
+
+VIOLATIONS = [
+    Violation("hostnames", NOT_SPEC, lambda m: m["spec"].update(hostnames=["other.example.org"])),
+    Violation("hostnames away", NOT_SPEC, lambda m: m["spec"].pop("hostnames")),
+    Violation("parents", NOT_SPEC, lambda m: m["spec"].update(parentRefs=[{"name": "gateway"}])),
+    Violation("labels", "neither labels nor", lambda m: m["metadata"].update(labels={"a": "b"})),
+    Violation("finalizers", "nor finalizers", lambda m: m["metadata"].update(finalizers=["davylamp.dev/route"])),
+    Violation(
+        "owner",
+        "nor owners",
+        lambda m: m["metadata"].update(
+            ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "5f0c"}]
+        ),
+    ),
+    Violation("other annotation", "no annotation on a route but its own marks", annotate(other="x")),
+    Violation(
+        "user's annotation",
+        "no annotation on a route but",
+        lambda m: m["metadata"]["annotations"].pop("team.org/owner"),
+    ),
+    *(
+        Violation(f"{name} lost", "stand or vanish together", annotate(**{name: None}))
+        for name in ("attempt", "weight", "ruling", "epoch", "pair", "original")
+    ),
+    Violation("lower epoch", "its epoch is 5, the writer says 4; the epoch never falls", annotate(epoch="4")),
+    Violation("no epoch", "its epoch is 5, the writer says x", annotate(epoch="x")),
+    Violation("negative epoch", "the epoch never falls", annotate(epoch="-1")),
+    Violation("other pair", "give the route back first", annotate(pair="credit-fp32:8080 credit-fp16:8080")),
+    Violation("unreadable pair", "give the route back first", annotate(pair="~")),
+    Violation("rule added", "neither add nor remove a rule", lambda m: m["spec"]["rules"].append({"backendRefs": []})),
+    Violation("rule removed", "neither add nor remove a rule", lambda m: m["spec"]["rules"].pop(0)),
+    Violation("timeout", NOT_RULE, lambda m: m["spec"]["rules"][1].update(timeouts={"request": "1s"})),
+    Violation("timeout away", NOT_RULE, lambda m: m["spec"]["rules"][1].pop("timeouts")),
+    Violation("filter", NOT_RULE, lambda m: m["spec"]["rules"][1].update(filters=[MIRROR])),
+    Violation("rules swapped", NOT_RULE, lambda m: m["spec"]["rules"].reverse()),
+    Violation("other rule's weight", NOT_OTHERS, lambda m: refs(m, 0)[0].update(weight=5)),
+    Violation("third backend", NOT_OTHERS, lambda m: refs(m)[2].update(weight=0)),
+    Violation("third backend away", NOT_OTHERS, lambda m: refs(m).pop()),
+    Violation("stranger", NOT_OTHERS, lambda m: refs(m).append(backend("stranger"))),
+    Violation("port", NOT_OTHERS, lambda m: refs(m)[1].update(port=9090)),
+    Violation("namespace", NOT_OTHERS, lambda m: refs(m)[1].update(namespace="elsewhere")),
+    Violation("candidate elsewhere", NOT_ALONE, lambda m: refs(m, 0).append(backend("credit-int8", 0))),
+    Violation("filter of a backend", NOT_ALONE, lambda m: refs(m)[1].update(filters=[MIRROR])),
+    Violation("all zero", "may not take all weight from both variants", weigh(0, 0)),
+    Violation("raised after a rollback", "attempt a-1 was rolled back", weigh(95, 5), (PREPARE, HALF, BACK)),
+    Violation(
+        "repointed after a rollback",
+        "attempt a-1 was rolled back: the weight of the candidate credit-int8:8080 does not rise in spec.rules[1]",
+        both(lambda m: refs(m).pop(0), lambda m: refs(m)[0].update(weight=1), unmark),
+        (PREPARE, HALF, BACK),
+    ),
+    Violation(
+        "raised by a new attempt over a rollback",
+        "attempt a-1 was rolled back",
+        both(annotate(attempt="a-2", ruling="Continue", weight="5"), weigh(95, 5)),
+        (PREPARE, HALF, BACK),
+    ),
+    Violation("rollback revoked", "a rollback is final", annotate(ruling="Continue"), (PREPARE, HALF, BACK)),
+    Violation("over what is asked", NOT_RAISED, weigh(40, 60)),
+    Violation("raised for another attempt", NOT_RAISED, both(annotate(attempt="a-2", weight="60"), weigh(40, 60))),
+    Violation("raised with a rollback", NOT_RAISED, both(annotate(ruling="Rollback", weight="60"), weigh(40, 60))),
+    Violation("raised with an unreadable weight", NOT_RAISED, both(annotate(weight="1e2"), weigh(40, 60))),
+    Violation("freed with weight", NOT_FREED, unmark),
+    Violation("repointed too early", NOT_RAISED, both(lambda m: refs(m).pop(0), unmark)),
+    Violation("freed beside the baseline", NOT_FREED, both(weigh(1, 99), unmark), (PREPARE, FULL)),
+]
+MIRROR: Manifest = {
+    "type": "RequestHeaderModifier",
+    "requestHeaderModifier": {"set": [{"name": "x-variant", "value": "int8"}]},
+}
+
+
+class Route:
+    """A user's route, changed as Davylamp changes it."""
+
+    def __init__(self, admin: Api) -> None:
+        self._admin = admin
+        name = f"credit-{secrets.token_hex(4)}"
+        self.ref = RouteRef("default", name, BackendRef("credit-fp32", 8080), BackendRef("credit-int8", 8080))
+        collection = "/apis/gateway.networking.k8s.io/v1/namespaces/default/httproutes"
+        self.path = f"{collection}/{name}"
+        self.manifest: Manifest = admin.create(collection, self._manifest())
+
+    def _manifest(self) -> Manifest:
+        return {
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "HTTPRoute",
+            "metadata": {"name": self.ref.name, "annotations": {"team.org/owner": "credit"}},
+            "spec": {
+                "hostnames": ["credit.example.org"],
+                "rules": [
+                    {"matches": [{"path": {"value": "/admin"}}], "backendRefs": [{"name": "admin", "port": 80}]},
+                    {
+                        "backendRefs": [backend("credit-fp32", 100), backend("third", 100)],
+                        "timeouts": {"request": "5s"},
+                    },
+                ],
+            },
+        }
+
+    def become(self, account: Api, changes: Sequence[RouteChange]) -> None:
+        for change in changes:
+            operations = patch(self.manifest, changed(self.manifest, self.ref, change, 5))
+            self.manifest = self.send(account, operations)
+
+    def send(self, account: Api, operations: Any) -> Manifest:
+        stored: Manifest = account.request("PATCH", self.path, operations, content_type="application/json-patch+json")
+        return stored
+
+    def edited(self, edit: Edit) -> list[Manifest]:
+        """Return a patch that replaces the whole route by the edited one."""
+        fresh: Manifest = self._admin.get(self.path)
+        edit(fresh)
+        return [{"op": "replace", "path": f"/{part}", "value": fresh[part]} for part in ("metadata", "spec")]
+
+
+@pytest.fixture
+def route(operator_api: Api, control_plane: Lab) -> Iterator[Route]:
+    made = Route(control_plane.api)
+    yield made
+    control_plane.api.delete(made.path)
+
+
+@pytest.mark.parametrize("violation", VIOLATIONS, ids=lambda violation: violation.name)
+def test_a_write_beyond_the_pairs_weights_is_refused_and_says_why(
+    route: Route, operator_api: Api, control_plane: Lab, violation: Violation
+) -> None:
+    route.become(operator_api, violation.changes)
+    operations = route.edited(violation.edit)
+    with pytest.raises(ApiError) as refusal:
+        route.send(operator_api, operations)
+    assert refusal.value.status == 403
+    assert "davylamp-routes" in str(refusal.value)
+    assert violation.words in str(refusal.value)
+    assert route.send(control_plane.api, operations)["spec"], "people keep their access in an emergency"
+
+
+def test_a_status_that_a_gateway_writes_is_none_of_the_policys_business(route: Route, control_plane: Lab) -> None:
+    status: Manifest = {"parents": []}
+    written = control_plane.api.merge(f"{route.path}/status", {"status": status})
+    assert written["status"] == status
+
+
+@pytest.mark.parametrize("name", ["attempt", "weight", "ruling", "epoch", "pair", "original"])
+@pytest.mark.parametrize("damage", ["", "~", "-1", "99999999999999999999", "a:1 b", None])
+def test_damaged_marks_never_keep_davylamp_from_lowering_and_giving_back(
+    route: Route, operator_api: Api, control_plane: Lab, name: str, damage: str | None
+) -> None:
+    route.become(operator_api, (PREPARE, HALF))
+    route.manifest = route.send(control_plane.api, route.edited(annotate(**{name: damage})))
+    route.become(operator_api, (BACK, Restore()))
+    weights = {ref["name"]: ref["weight"] for ref in refs(route.manifest)}
+    assert (weights["credit-fp32"], weights.get("credit-int8", 0)) == (100, 0)
+
+
+def test_the_largest_route_stays_within_what_the_api_server_lets_expressions_cost(
+    route: Route, operator_api: Api, control_plane: Lab
+) -> None:
+    def grow(manifest: Manifest) -> None:
+        others = [backend(f"a-backend-with-quite-a-long-name-{number}", 100) for number in range(14)]
+        match = {"headers": [{"name": f"x-header-{n}", "value": "v" * 200} for n in range(16)]}
+        manifest["spec"]["rules"] = [
+            {"matches": [match | {"path": {"value": f"/{n}/{m}"}} for m in range(8)], "backendRefs": [FP32, *others]}
+            for n in range(16)
+        ]
+
+    route.manifest = route.send(control_plane.api, route.edited(grow))
+    before = route.manifest["spec"]
+    route.become(operator_api, (PREPARE, HALF, BACK, Restore()))
+    assert route.manifest["spec"] == before
+
+
+FP32 = backend("credit-fp32", 100)
