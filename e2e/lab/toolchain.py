@@ -55,7 +55,7 @@ def find_go() -> Go:
     """
     needed = max(needed_go(file.parent) for file in GO_MODULES.glob("*/go.mod"))
     seen = []
-    # Beside Python comes last even where an activated environment puts it first: another Go would build everything anew.
+    # Beside Python comes last, even where an activated environment puts it first: another Go would build all anew.
     elsewhere = [folder for folder in os.get_exec_path() if Path(folder) != beside_python()]
     for path in (shutil.which("go", path=os.pathsep.join(elsewhere)), str(beside_python() / "go")):
         if path and Path(path).exists():
