@@ -70,6 +70,12 @@ def find_go() -> Go:
     )
 
 
+def _path_of_the_machine() -> str:
+    """Return PATH without the environment of this Python: another Go would build everything once more."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if Path(folder).absolute() != beside_python().absolute())
+
+
 def _ask_version(path: str) -> str:
     answer = subprocess.run(
         [path, "env", "GOVERSION"],

@@ -98,3 +98,19 @@ def test_a_machine_without_go_is_told_where_go_comes_from(tmp_path: Path) -> Non
         check=False,
     )
     assert re.search(r"takes Go 1\.26\.\d+ or newer \(there is none\): install the project's", outcome.stderr)
+
+
+def test_go_is_the_same_with_and_without_the_environment_on_path() -> None:
+    program = "from e2e.lab.toolchain import find_go; print(find_go())"
+    paths = [os.environ["PATH"], os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])]
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for path in paths
+    }
+    assert len(found) == 1
