@@ -45,9 +45,9 @@ def install(lab: Lab) -> Api:
     return account
 
 
-def connection(lab: Lab) -> Api:
-    """Return a connection with the rights of the operator's service account."""
-    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
+def connection(lab: Lab, account: str = ACCOUNT) -> Api:
+    """Return a connection with the rights of a service account of the operator's namespace, by default its own."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token"
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     return Api(at.API_PORT, lab.authority, lab.api.create(path, request)["status"]["token"])
 
