@@ -183,7 +183,7 @@ def test_waiting_ends_when_the_rollout_is_decided(situation: str, code: ExitCode
     with home.running("status", "credit") as waiting:
         line_with(waiting, "baking at 25 %")
         home.become("credit", rollouts.SITUATIONS[situation]())
-        assert waiting.wait(20) == code
+        assert waiting.wait(60) == code
 
 
 def test_waiting_outlives_an_api_server_that_goes_away(home: Home) -> None:
@@ -207,7 +207,7 @@ def test_each_change_is_a_line_where_there_is_no_terminal(home: Home) -> None:
         line_with(watching, "Held at 50 %: the weight is held")
         home.lab.api.delete(home.path("credit"))
         line_with(watching, "was deleted")
-        assert watching.wait(20) == 0
+        assert watching.wait(60) == 0
 
 
 def test_what_is_not_there_ends_with_5(home: Home) -> None:
