@@ -131,7 +131,10 @@ class StandIn:
         self._scored.inc()
         self._positive.inc(positive)
         self._seconds.labels("/v2/models/{model_name}/infer").observe(self._loop.time() - begun)
-        answer = {"model_name": "income", "outputs": [{"name": "label", "shape": [1], "datatype": "INT64", "data": [int(positive)]}]}
+        answer = {
+            "model_name": "income",
+            "outputs": [{"name": "label", "shape": [1], "datatype": "INT64", "data": [int(positive)]}],
+        }
         return web.json_response(answer, headers=headers)
 
     async def _ready(self, _: web.Request) -> web.Response:

@@ -12,7 +12,7 @@ import structlog
 
 from davylamp.core.model import Decision, Lower, Prepare, Progress, Raise, Release, Repoint, Restore
 from davylamp.errors import Conflict, DavylampError, Unavailable
-from davylamp.ports import RouteChange, Router
+from davylamp.ports import Clock, RouteChange, Router
 from davylamp.runtime.lease import Leadership
 from davylamp.runtime.publish import Publisher, Turn
 
@@ -24,6 +24,7 @@ class Actor:
     router: Router
     publisher: Publisher
     leadership: Leadership
+    clock: Clock
 
     async def act(self, turn: Turn, decision: Decision) -> bool:
         """Carry a decision out, and return whether the next look should come at once to verify it.
@@ -97,4 +98,11 @@ class Actor:
         await self._write(turn, change)
 
     async def _write(self, turn: Turn, change: RouteChange) -> None:
+        begun = self.clock.now()
         await self.router.write(turn.look.ref, turn.look.route, change, turn.epoch)
+        structlog.get_logger("davylamp").info(
+            "route_written",
+            rollout=str(turn.session.name),
+            change=type(change).__name__,
+            seconds=(self.clock.now() - begun).total_seconds(),
+        )

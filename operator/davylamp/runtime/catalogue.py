@@ -144,6 +144,11 @@ def _phase(manifest: Object) -> str:
     return str((manifest.get("status") or {}).get("phase", ""))
 
 
-def _route(manifest: Object) -> tuple[str, Any]:
+def route_name(manifest: Object) -> str:
+    """Return the name of the HTTPRoute that a ModelRollout names; empty if it names none."""
     route = (manifest.get("spec") or {}).get("route") or {}
-    return name_of(manifest).namespace, (route.get("gatewayAPI") or {}).get("httpRoute")
+    return str((route.get("gatewayAPI") or {}).get("httpRoute", ""))
+
+
+def _route(manifest: Object) -> tuple[str, str]:
+    return name_of(manifest).namespace, route_name(manifest)

@@ -96,6 +96,11 @@ class Engine:
             self._due.pop(uid, None)
         for uid in rollouts.keys() - self._due.keys() - self._busy:
             self.hint(uid)
+        for uid in rollouts.keys() & self._due.keys():
+            # A rollout that is over is looked at seldom; a spec that changed unseen by a hint must not wait for that.
+            session = self._sessions.get(uid)
+            if session is not None and session.progress.ended:
+                self.hint(uid)
 
     def forget(self) -> None:
         """Forget everything that is not stored."""

@@ -76,6 +76,7 @@ class Operator:
         self._clock = SystemClock()
         self._telemetry = Telemetry()
         self._listed_at: datetime | None = None
+        self._epoch = 0
         self._log = structlog.get_logger("davylamp")
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -119,7 +120,7 @@ class Operator:
             clock=clock,
             catalogue=catalogue,
             observer=Observer(router, Endpoints(kube, clock), sources, catalogue, telemetry),
-            actor=Actor(router, publisher, leadership),
+            actor=Actor(router, publisher, leadership, clock),
             publisher=publisher,
             messenger=Messenger(kube, catalogue, clock, telemetry=telemetry, endpoints=settings.endpoints),
             leadership=leadership,
@@ -152,10 +153,14 @@ class Operator:
             await asyncio.sleep(wait)
 
     def _leadership_changed(self, parts: Parts, engine: Engine) -> None:
+        """Begin from what is stored if another may have led meanwhile; an outage of the API server forgets nothing."""
         self._telemetry.leads.set(parts.leadership.valid)
-        engine.forget()
-        if parts.leadership.valid:
-            engine.catch_up()
+        if not parts.leadership.valid:
+            return
+        if parts.leadership.epoch != self._epoch:
+            self._epoch = parts.leadership.epoch
+            engine.forget()
+        engine.catch_up()
 
     def _hinted(self, parts: Parts, engine: Engine, *what: str) -> None:
         """Look at the rollouts that a change may concern; one that is not known yet is found by a listing."""

@@ -12,7 +12,7 @@ from davylamp.core.reading import Reading
 from davylamp.errors import SpecError, Unavailable
 from davylamp.ports import Router, RouteRef, RouteState
 from davylamp.runtime.blueprint import Blueprint
-from davylamp.runtime.catalogue import Catalogue, Object
+from davylamp.runtime.catalogue import Catalogue, Object, route_name
 from davylamp.runtime.endpoints import Endpoints
 from davylamp.runtime.reading import Sources, window_for
 from davylamp.runtime.session import Session
@@ -86,7 +86,7 @@ class Observer:
         marked = isinstance(route.view, RouteView) and attempt is not None and route.view.attempt == attempt.id
         if rival is None or marked:
             return route
-        message = f"route {manifest['spec']['route']} is used by ModelRollout {rival}, which is older: wait for its end"
+        message = f"HTTPRoute {route_name(manifest)} is used by ModelRollout {rival}, which is older: wait for its end"
         return RouteState(RouteTrouble(message, taken=True))
 
     async def _ready(self, session: Session, pair: Pair) -> tuple[dict[Variant, int], bool]:

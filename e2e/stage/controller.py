@@ -22,7 +22,12 @@ def install_crds(lab: Lab) -> None:
 
 
 def operator(
-    lab: Lab, kubeconfig: Path, *, name: str = "davylamp", port: int = 8081, environment: Mapping[str, str] | None = None
+    lab: Lab,
+    kubeconfig: Path,
+    *,
+    name: str = "davylamp",
+    port: int = 8081,
+    environment: Mapping[str, str] | None = None,
 ) -> Component:
     """Return the operator, not started yet.
 

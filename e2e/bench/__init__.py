@@ -1,0 +1,1 @@
+"""Benchmarks on the lab: measured, printed, and never part of a test."""
