@@ -115,6 +115,9 @@ def _situation(seen: Sight, now: datetime) -> Iterator[str]:
         yield f"The weight has been held for {quantity.age(status.hold.since, now)}, for {plain(status.hold.reason)}."
     if status.phase is not None and seen.stale:
         yield f"This is about generation {status.observed_generation}; the object is at {seen.generation}."
+    for lost in status.undelivered:
+        ago = quantity.age(lost.at, now)
+        yield f"{ago} ago channel {plain(lost.channel)} did not get the message {plain(lost.key)}: {plain(lost.why)}."
     for damage in seen.damages:
         yield f"status.{plain(damage.field)} cannot be read, and counts for nothing: {plain(damage.reason)}."
 

@@ -105,6 +105,10 @@ class Card:
                     f"the object is at {self.seen.generation}, which Davylamp has not looked at yet"
                 )
             yield _indented(f"{glyphs.warning} {what}", 2, "yellow")
+        if status.undelivered:
+            lost = status.undelivered[-1]
+            text = f"{glyphs.warning} channel {plain(lost.channel)} does not get messages: {plain(lost.why)}"
+            yield _indented(text, 2, "yellow")
         for damage in self.seen.damages[:_SHOWN_DAMAGES]:
             text = f"{glyphs.warning} status.{plain(damage.field)} cannot be read: {plain(damage.reason)[:120]}"
             yield _indented(text, 2, "yellow")

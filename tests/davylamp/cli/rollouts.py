@@ -150,6 +150,15 @@ def held() -> Manifest:
         verdict="NoData",
         signals=[gone, latency(verdict="SourceDown", message=None)],
         hold={"since": ago(seconds=83), "reason": "NoData"},
+        undelivered=[
+            {
+                "key": "a1/1/NoData",
+                "channel": "oncall",
+                "severity": "Warning",
+                "why": "PagerDuty refused the event (400): check the channel's Secret",
+                "at": ago(seconds=10),
+            }
+        ],
         weight={"requested": 50, "programmed": 25, "observed": None},
     )
 
