@@ -1,8 +1,9 @@
 """Envoy as the gateway, scraped at its own metrics, under Contour, which makes one cluster for each Service.
 
 Envoy's pods live in the gateway's namespace, so a series shows the rollout's namespace by the name of its cluster
-alone. The counter of a class of answers (2xx, 5xx) appears with the first such answer. Times are in milliseconds, and
-the buckets begin at .5 ms.
+alone. The counter of a class of answers (2xx, 5xx) appears with the first such answer. Times are in milliseconds, the
+buckets begin at .5 ms, and Envoy adds them up at each flush of its statistics only (every 5 s unless it is told
+otherwise), so that latencies come later than errors, and in lumps.
 """
 
 from datetime import timedelta

@@ -16,7 +16,6 @@ import pytest_asyncio
 from davylamp.core.model import Variant
 from davylamp.core.reading import Reading, Request
 from davylamp.sources.presets import OwnCounter, Side, queries
-from davylamp.sources.prometheus import PrometheusSource
 from e2e.demo.models.artifacts import ensure_models
 from e2e.demo.serving.faults import write_fault_share
 from e2e.demo.serving.process import ModelServer, ServerSpec
@@ -24,7 +23,7 @@ from e2e.demo.traffic.bodies import request_bodies
 from e2e.lab import Lab
 from gatestats.counters import count_events
 from gatestats.histogram_counters import classic_gains
-from tests.davylamp.sources.clocks import HandClock
+from tests.davylamp.sources.conftest import Opener
 from tests.davylamp.sources.looks import BASELINE, CANDIDATE, SETTINGS
 
 SIDES = {BASELINE: Side("income-fp32", 8080), CANDIDATE: Side("income-int8", 8080)}
@@ -87,23 +86,32 @@ async def until_served(lab: Lab, host: str, body: bytes) -> None:
             await asyncio.sleep(0.05)  # no listener yet
 
 
-async def scraped_until(lab: Lab) -> datetime:
-    """Return a time up to which every target was scraped after now, by Prometheus' clock."""
+async def all_scraped(lab: Lab, namespace: str) -> datetime:
+    """Return a time by which every target was scraped after now, and Envoy has timed all it counts.
+
+    Envoy adds its histograms up every 5 s only.
+    """
     (now,) = await asyncio.to_thread(lab.query, "vector(time())")
-    while True:
-        ups = await asyncio.to_thread(lab.query, 'min(timestamp(up{job!=""}))')
-        if ups and float(ups[0]["value"][1]) > float(now["value"][1]):
-            return datetime.fromtimestamp(float(ups[0]["value"][0]), UTC)
-        await asyncio.sleep(0.1)
+    mine = f'{{envoy_cluster_name=~"{namespace}_.*"}}'
+    timed_all = f"sum(envoy_cluster_upstream_rq_time_count{mine}) == sum(envoy_cluster_upstream_rq_xx{mine})"
+    query = f'min(timestamp(up{{job!=""}})) and on() {timed_all}'
+    async with asyncio.timeout(30):
+        while True:
+            found = await asyncio.to_thread(lab.query, query)
+            if found and float(found[0]["value"][1]) > float(now["value"][1]):
+                return datetime.fromtimestamp(float(found[0]["value"][0]), UTC)
+            await asyncio.sleep(0.1)
 
 
-async def test_both_presets_find_every_request_and_every_failure(lab: Lab, lab_namespace: str, served: str) -> None:
+async def test_both_presets_find_every_request_and_every_failure(
+    lab: Lab, lab_namespace: str, served: str, opened: Opener
+) -> None:
     bodies = request_bodies(ensure_models(lambda _: None).held_out().features, limit=151)
     await until_served(lab, served, bodies[0])
-    start = await scraped_until(lab)
+    start = await all_scraped(lab, lab_namespace)
     outcomes = await ask(lab, served, bodies[1:])
-    end = await scraped_until(lab)
-    source = PrometheusSource(replace(SETTINGS, address=lab.prometheus_url, queries_per_second=1000), HandClock())
+    end = await all_scraped(lab, lab_namespace)
+    source = opened(replace(SETTINGS, address=lab.prometheus_url, queries_per_second=1000))
 
     for preset in ("mlserver", "envoy"):
         signals = queries(preset, [POSITIVE], lab_namespace, SIDES)
@@ -111,12 +119,11 @@ async def test_both_presets_find_every_request_and_every_failure(lab: Lab, lab_n
         reading = await source.read(request)
         for variant, version in ((BASELINE, "fp32"), (CANDIDATE, "int8")):
             failed, total = outcomes[version, 500], outcomes[version, 200] + outcomes[version, 500]
-            assert counted(reading, variant, "errors", request) == (failed, total), (preset, reading)
+            assert counted(reading, variant, "errors", request) == (failed, total)
             assert timed(reading, variant, request) == total
             # A row that is scored is a request that succeeded.
             assert counted(reading, variant, "positive", request)[1] == total - failed
         assert reading.signals["errors"].trouble == {}
-    await source.close()
 
 
 def counted(reading: Reading, variant: Variant, gate: str, request: Request) -> tuple[int, int]:
