@@ -49,7 +49,10 @@ class Sample:
     def __post_init__(self) -> None:
         if not math.isfinite(self.time):
             raise ValueError(f"time of a sample must be finite, got {self.time}")
-        whole(f"counter at {self.time}", self.value)
+        value = self.value
+        # Nearly all are whole; a message made for each would cost more than all else that is done with a sample.
+        if not (0 <= value <= _LARGEST_EXACT and value == int(value)):
+            whole(f"counter at {self.time}", value)
 
 
 @dataclass(frozen=True, slots=True)
