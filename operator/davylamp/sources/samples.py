@@ -37,6 +37,8 @@ class Span:
 
     def holds(self, time: Any, previous: float) -> bool:
         """Whether a sample belongs to it; refuses times that are none, go back, or lie in the future."""
+        if type(time) is float and previous < time and self.low < time <= self.high:
+            return True
         if type(time) not in {float, int} or not -_FARTHEST < time < _FARTHEST:  # also refuses NaN
             raise UnusableSamplesError(f"has a sample at {_shown(time)}, which is no time")
         if time <= previous:
