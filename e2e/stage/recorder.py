@@ -184,11 +184,11 @@ class Recorder:
                 self._record(kind, int(manifest["metadata"]["resourceVersion"]), found)
             if not answer["items"] and self.latest(kind) is not None:
                 self._record(kind, revision, None)
-            return revision
         except KeyError as refused:
             raise ValueError("the answer is no list") from refused
         finally:
             connection.close()
+        return revision
 
     def _watch(self, kind: Kind, revision: int) -> Iterator[Object]:
         connection = self._connection(kind)

@@ -1,0 +1,188 @@
+"""One rollout on a site: its route, its traffic, everything that ever happened to it, and the way to wait for more."""
+
+from contextlib import ExitStack, suppress
+from copy import deepcopy
+from datetime import timedelta
+from typing import Any, Final, Self, TypeVar
+
+from e2e.lab import ApiError
+from e2e.lab.waiting import until
+from e2e.stage.invariants import ALL, Expected, Invariant, marks_of, violations, weight_of
+from e2e.stage.manifests import Manifest, http_route, model_rollout
+from e2e.stage.premises import BASELINE, CANDIDATE, Site, SteadyTraffic, answers_inference
+from e2e.stage.recorder import Kind, Object, Recorder
+
+T = TypeVar("T")
+#: Long enough for a loaded machine; nothing waits for it in vain but a test that fails.
+PATIENCE: Final = timedelta(seconds=90)
+_ROUTES: Final = "/apis/gateway.networking.k8s.io/v1/namespaces"
+_ROLLOUTS: Final = "/apis/davylamp.dev/v1alpha1/namespaces"
+#: Two short steps, and gates that a hundred good requests pass.
+QUICK: Final[Manifest] = {
+    "steps": [{"weight": 20, "bake": "1s", "minSamples": 5}, {"weight": 50, "bake": "1s", "minSamples": 10}],
+    "promotion": {"bake": "1s"},
+    "gates": {
+        "falsePromotionRate": "20%",
+        "errors": {"margin": {"oddsRatio": 3}, "allowance": "10%"},
+        "latency": {"margin": {"slowdown": "100%"}, "requiredForPromotion": False},
+    },
+}
+
+
+class RolloutStage:
+    """One rollout; ``with RolloutStage(…) as stage`` makes its route and sends traffic, and cleans up at the end.
+
+    Parameters
+    ----------
+    site
+        Where.
+    name
+        Of the rollout and of the route.
+    rate
+        Requests a second.
+    """
+
+    def __init__(self, site: Site, name: str = "credit", *, rate: float = 60) -> None:
+        self.site = site
+        self.name = name
+        self.host = f"{name}.{site.namespace}.test"
+        self.manifest = model_rollout(site.namespace, name, baseline=BASELINE, candidate=CANDIDATE, **deepcopy(QUICK))
+        self.recorder = Recorder(site.lab, site.namespace, name, name)
+        self.traffic = SteadyTraffic(site.lab.gateway_url, self.host, rate)
+        self.original: Object = {}
+        self._open = ExitStack()
+
+    @property
+    def rollout_path(self) -> str:
+        """Of the ModelRollout at the API server."""
+        return f"{_ROLLOUTS}/{self.site.namespace}/modelrollouts/{self.name}"
+
+    @property
+    def route_path(self) -> str:
+        """Of the HTTPRoute at the API server."""
+        return f"{_ROUTES}/{self.site.namespace}/httproutes/{self.name}"
+
+    def __enter__(self) -> Self:
+        self.original = self.site.lab.api.apply(self._own_route())
+        self._open.enter_context(self.recorder)
+        self._open.enter_context(self.traffic)
+        until(self._served, f"{self.host} is served", within=PATIENCE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+        self.site.lab.api.delete(self.rollout_path)
+        # The next test's namespace does not wait for this one's operator, which may be dead by now.
+        with suppress(ApiError):
+            self.site.lab.api.merge(self.rollout_path, {"metadata": {"finalizers": None}})
+
+    def apply(self, **spec: Any) -> None:
+        """Create or change the ModelRollout; fields of the spec that are given replace what is there."""
+        self.manifest["spec"].update(spec)
+        self.site.lab.api.apply(self.manifest)
+
+    def edit_route(self, *weights: int, who: str = "a-person") -> None:
+        """Set the weights of the baseline and the candidate by hand."""
+        route = self.site.lab.api.get(self.route_path)
+        patch = []
+        for number, rule in enumerate(route["spec"]["rules"]):
+            for place, ref in enumerate(rule.get("backendRefs") or []):
+                if ref["name"] in {BASELINE, CANDIDATE}:
+                    path = f"/spec/rules/{number}/backendRefs/{place}/weight"
+                    patch.append({"op": "add", "path": path, "value": weights[ref["name"] == CANDIDATE]})
+        self.site.lab.api.request(
+            "PATCH", f"{self.route_path}?fieldManager={who}", patch, content_type="application/json-patch+json"
+        )
+
+    def patch_status(self, **fields: Any) -> None:
+        """Spoil fields of the stored status; None removes a field."""
+        self.site.lab.api.merge(f"{self.rollout_path}/status", {"status": fields})
+
+    # What is seen.
+
+    @property
+    def status(self) -> Object:
+        """The newest status that was seen."""
+        return (self.recorder.latest(Kind.ROLLOUT) or {}).get("status") or {}
+
+    @property
+    def route(self) -> Object:
+        """The newest route that was seen."""
+        return self.recorder.latest(Kind.ROUTE) or {}
+
+    @property
+    def weight(self) -> int:
+        """The candidate's weight on the newest route."""
+        return weight_of(self.route, CANDIDATE)
+
+    def until_phase(self, *phases: str, within: timedelta = PATIENCE) -> Object:
+        """Wait for one of some phases, and return the status."""
+        return self.recorder.until(
+            lambda rollout, _: _status_if(rollout, "phase", phases),
+            f"the phase is {' or '.join(phases)}",
+            within=within,
+        )
+
+    def until_reason(self, *reasons: str, within: timedelta = PATIENCE) -> Object:
+        """Wait for one of some reasons, and return the status."""
+        return self.recorder.until(
+            lambda rollout, _: _status_if(rollout, "reason", reasons),
+            f"the reason is {' or '.join(reasons)}",
+            within=within,
+        )
+
+    def until_weight(self, percent: int, within: timedelta = PATIENCE) -> None:
+        """Wait for the candidate's weight on the route."""
+        self.recorder.until(
+            lambda _, route: bool(route) and weight_of(route, CANDIDATE) == percent,
+            f"the candidate has {percent} %",
+            within=within,
+        )
+
+    def until_clean(self, within: timedelta = PATIENCE) -> None:
+        """Wait until the route carries no mark of Davylamp and gives the candidate nothing."""
+        self.recorder.until(
+            lambda _, route: bool(route) and not marks_of(route) and not weight_of(route, CANDIDATE),
+            "the route is clean",
+            within=within,
+        )
+
+    # What must hold.
+
+    @property
+    def expected(self) -> Expected:
+        """What was asked for."""
+        spec = self.manifest["spec"]
+        ladder = {step["weight"]: _seconds(step["bake"]) for step in spec["steps"] if "weight" in step}
+        ladder[100] = _seconds(spec["promotion"]["bake"])
+        return Expected(BASELINE, CANDIDATE, ladder, self.original["spec"])
+
+    def violations(self, *invariants: Invariant) -> tuple[str, ...]:
+        """Return where an invariant was broken in any state so far; by default all of them are asked."""
+        return violations(self.recorder.history, self.expected, invariants or ALL)
+
+    def _own_route(self) -> Manifest:
+        """Return a route with much that is not Davylamp's: another rule, filters, labels, annotations."""
+        route = http_route(self.site.namespace, self.name, BASELINE, host=self.host)
+        route["metadata"] |= {"labels": {"team": "credit"}, "annotations": {"example.com/owner": "credit"}}
+        header = {
+            "type": "RequestHeaderModifier",
+            "requestHeaderModifier": {"set": [{"name": "x-tier", "value": "gold"}]},
+        }
+        redirect = {"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}
+        away = {"matches": [{"path": {"type": "PathPrefix", "value": "/away"}}], "filters": [redirect]}
+        route["spec"]["rules"][0]["filters"] = [header]
+        route["spec"]["rules"].append(away)
+        return route
+
+    def _served(self) -> bool:
+        return answers_inference(self.site.lab.gateway_url, self.host)
+
+
+def _status_if(rollout: Object, field: str, values: tuple[str, ...]) -> Object | None:
+    status: Object = rollout.get("status") or {}
+    return status if status.get(field) in values else None
+
+
+def _seconds(duration: str) -> float:
+    return float(duration.removesuffix("s"))
