@@ -1,5 +1,6 @@
 """Gather all facts of one look before anything is judged."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,11 +64,10 @@ class Observer:
         attempt = session.progress.attempt
         pair = plan.pair if attempt is None or session.progress.ended else attempt.pair
         ref = pair_ref(pair, session.name.namespace)
-        route = await self.router.read(ref)
+        route, (ready, complete), _ = await asyncio.gather(
+            self.router.read(ref), self._ready(session, pair), self._signals(session, plan, blueprint, now)
+        )
         route = self._taken(session, manifest, route)
-        ready, complete = await self._ready(session, pair)
-        if blueprint is not None and _needs_signals(session):
-            await self._signals(session, plan, blueprint, now)
         session.judgement, session.reports = judge(plan, session.evidence, _attempts(session, plan))
         world = World(
             uid=session.uid,
@@ -97,8 +97,10 @@ class Observer:
             return dict.fromkeys(names, 1), False
         return {variant: counts.get(text.rpartition(":")[0], 0) for variant, text in names.items()}, True
 
-    async def _signals(self, session: Session, plan: Plan, blueprint: Blueprint, now: datetime) -> None:
+    async def _signals(self, session: Session, plan: Plan, blueprint: Blueprint | None, now: datetime) -> None:
         """Advance the evidence by one window, if it is time for one."""
+        if blueprint is None or not _needs_signals(session):
+            return
         evidence = session.evidence
         early = session.read_at is not None and now - session.read_at < plan.interval * 0.5
         window = window_for(evidence.as_of, now)

@@ -5,18 +5,13 @@ from datetime import timedelta
 import pytest
 
 from davylamp.api.v1alpha1.convert import (
-    own_signals,
     pair_ref,
     read_policy,
     read_spec,
-    route_ref,
-    settings_of,
     to_plan,
-    variant_labels,
 )
 from davylamp.api.v1alpha1.matching import parse_selector
-from davylamp.core.evidence import DEFAULT_ALLOWANCE
-from davylamp.core.model import Pair, Variant, Weight
+from davylamp.core.model import Pair, Weight
 from davylamp.core.plan import (
     AbsoluteMargin,
     Direction,
@@ -28,7 +23,7 @@ from davylamp.core.plan import (
     Step,
     TripWires,
 )
-from davylamp.core.reading import Matcher, MatchKind, Selector, SignalQuery
+from davylamp.core.reading import Matcher, MatchKind, Selector
 from davylamp.errors import SpecError
 from davylamp.ports import BackendRef, RouteRef
 from tests.davylamp.api.manifests import changed, example, put, rollout, smallest
@@ -84,53 +79,12 @@ def test_settings_that_do_not_fit_are_told_with_the_remedy() -> None:
         read_policy({"steps": [{"weight": 5}, {"weight": 4}]})
 
 
-def test_the_route_and_its_pair_lie_in_the_namespace_of_the_rollout() -> None:
-    assert route_ref(read_spec(rollout()["spec"]), "ml") == RouteRef(
-        "ml", "credit", BackendRef("credit-fp32", 8080), BackendRef("credit-int8", 8080)
-    )
-
-
 def test_an_attempt_works_on_the_pair_that_it_began_with() -> None:
     spec = read_spec(rollout()["spec"])
     pair = to_plan(spec).pair
     assert pair == Pair("credit", "credit-fp32:8080", "credit-int8:8080")
-    assert pair_ref(pair, "ml") == route_ref(spec, "ml")
-
-
-@pytest.mark.parametrize("text", ["", "credit", "credit:", "credit:0", "credit:65536", "a/b:80", "Credit:80", "a:8٠"])
-def test_a_backend_that_is_not_a_name_and_a_port_is_refused(text: str) -> None:
-    for pair in (Pair("credit", text, "b:1"), Pair("credit", "b:1", text)):
-        with pytest.raises(SpecError, match=r"such as credit-int8:8080, not"):
-            pair_ref(pair, "ml")
-
-
-def test_the_default_allowance_is_that_of_the_evidence() -> None:
-    assert to_plan(read_spec(smallest()["spec"])).gates[0].allowance == DEFAULT_ALLOWANCE
-
-
-def test_variants_are_told_apart_by_their_labels() -> None:
-    spec = read_spec(smallest()["spec"])
-    assert variant_labels(spec, settings_of(spec, None), "ml") == {
-        Variant.BASELINE: {"service": "credit-fp32"},
-        Variant.CANDIDATE: {"service": "credit-int8"},
-    }
-
-
-def test_own_counters_become_queries() -> None:
-    spec = read_spec(rollout()["spec"])
-    assert own_signals(settings_of(spec, None)) == (
-        SignalQuery(
-            "approvals",
-            SignalKind.COUNTER,
-            events=(Selector("credit_approved_total"),),
-            total=(Selector("credit_scored_total"),),
-        ),
-        SignalQuery(
-            "fallbacks",
-            SignalKind.COUNTER,
-            events=(Selector("credit_scored_total", (Matcher("answer", MatchKind.EQUAL, "fallback"),)),),
-            total=(Selector("credit_scored_total"),),
-        ),
+    assert pair_ref(pair, "ml") == RouteRef(
+        "ml", "credit", BackendRef("credit-fp32", 8080), BackendRef("credit-int8", 8080)
     )
 
 

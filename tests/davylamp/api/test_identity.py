@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from davylamp.api.v1alpha1.identity import candidate_digest, series_labels, spec_hash
+from davylamp.api.v1alpha1.identity import candidate_digest, spec_hash
 from davylamp.api.v1alpha1.policy import PolicySpec
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
-from davylamp.api.v1alpha1.signals import Preset
-from tests.davylamp.api.manifests import Change, changed, drop, put, rollout, smallest
+from tests.davylamp.api.manifests import Change, changed, drop, put, rollout
 
 
 def spec(*changes: Change) -> ModelRolloutSpec:
@@ -67,11 +66,3 @@ def test_without_a_digest_a_candidate_is_recognised_by_its_description() -> None
     assert candidate_digest(other.candidate) != candidate_digest(spec(bare).candidate)
     relabelled = spec(bare, put("spec.candidate.metrics.labels", {"service": "x"}))
     assert candidate_digest(relabelled.candidate) == candidate_digest(spec(bare).candidate)
-
-
-def test_series_are_told_apart_by_the_labels_of_the_preset_unless_told_otherwise() -> None:
-    plain = ModelRolloutSpec.parse(smallest()["spec"])
-    assert series_labels(plain.candidate, Preset.MLSERVER, "ml") == {"service": "credit-int8"}
-    assert series_labels(plain.candidate, Preset.ENVOY, "ml") == {"envoy_cluster_name": "ml_credit-int8_8080"}
-    own = spec(put("spec.candidate.metrics.labels", {"variant": "int8"}))
-    assert series_labels(own.candidate, Preset.ENVOY, "ml") == {"variant": "int8"}

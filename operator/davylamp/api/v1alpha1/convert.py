@@ -12,8 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any, Final, TypeVar
 
 from davylamp.api.v1alpha1.effective import effective
-from davylamp.api.v1alpha1.identity import candidate_digest, hashed, series_labels, spec_hash
-from davylamp.api.v1alpha1.matching import parse_selector
+from davylamp.api.v1alpha1.identity import candidate_digest, hashed, spec_hash
 from davylamp.api.v1alpha1.policy import PolicySpec
 from davylamp.api.v1alpha1.quantities import parse_duration, parse_percent
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
@@ -21,7 +20,7 @@ from davylamp.api.v1alpha1.signals import ErrorMargin, Gates, MetricGate, Metric
 from davylamp.api.v1alpha1.steps import OnNoDataPolicy, Rollback
 from davylamp.api.v1alpha1.steps import Step as LadderStep
 from davylamp.api.v1alpha1.variants import Backend
-from davylamp.core.model import Pair, Variant, Weight
+from davylamp.core.model import Pair, Weight
 from davylamp.core.plan import (
     AbsoluteMargin,
     Direction,
@@ -35,7 +34,6 @@ from davylamp.core.plan import (
     Step,
     TripWires,
 )
-from davylamp.core.reading import SignalQuery
 from davylamp.errors import SpecError
 from davylamp.ports import BackendRef, RouteRef
 
@@ -136,16 +134,6 @@ def backend_text(backend: Backend) -> str:
     return f"{backend.name}:{backend.port}"
 
 
-def route_ref(spec: ModelRolloutSpec, namespace: str) -> RouteRef:
-    """Return the route and the pair of backends that a rollout works on."""
-    return RouteRef(
-        namespace=namespace,
-        name=spec.route.gateway_api.http_route,
-        baseline=BackendRef(spec.baseline.backend.name, spec.baseline.backend.port),
-        candidate=BackendRef(spec.candidate.backend.name, spec.candidate.backend.port),
-    )
-
-
 def pair_ref(pair: Pair, namespace: str) -> RouteRef:
     """Return the route and the backends that an attempt works on, whatever the spec says since.
 
@@ -162,33 +150,6 @@ def _backend_ref(text: str) -> BackendRef:
     if parts is None or int(parts[2]) > 65_535:
         raise SpecError(f"a backend is a name and a port from 1 to 65535, such as credit-int8:8080, not {text[:80]!r}")
     return BackendRef(parts[1], int(parts[2]))
-
-
-def variant_labels(spec: ModelRolloutSpec, settings: PolicySpec, namespace: str) -> dict[Variant, Mapping[str, str]]:
-    """Return the labels that tell the variants' series apart, by variant."""
-    preset = _given(_given(settings.signals, "signals").preset, "signals.preset")
-    return {
-        Variant.BASELINE: series_labels(spec.baseline, preset, namespace),
-        Variant.CANDIDATE: series_labels(spec.candidate, preset, namespace),
-    }
-
-
-def own_signals(settings: PolicySpec) -> tuple[SignalQuery, ...]:
-    """Return where the signals of ``signals.metrics`` are found; those of the preset are the source's knowledge.
-
-    Raises
-    ------
-    SpecError
-        If a counter is not written as a name with label matchers.
-    """
-    queries = []
-    for metric in _given(settings.signals, "signals").metrics or ():
-        try:
-            events, total = parse_selector(metric.counter.events), parse_selector(metric.counter.total)
-        except ValueError as error:
-            raise SpecError(f"signals.metrics: {metric.name}: {error}") from error
-        queries.append(SignalQuery(metric.name, SignalKind.COUNTER, events=(events,), total=(total,)))
-    return tuple(queries)
 
 
 def _step(step: LadderStep) -> Step:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from typing import Any, Final
 
 from davylamp.api.v1alpha1.policy import PolicySpec
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
-from davylamp.api.v1alpha1.signals import Preset
-from davylamp.api.v1alpha1.variants import Candidate, Variant
+from davylamp.api.v1alpha1.variants import Candidate
 
 #: Fields that may change while an attempt runs: they touch neither what is compared nor how it is judged.
 _FREE_TO_CHANGE: Final = frozenset({"interval", "notify", "paused", "policyRef"})
@@ -36,28 +34,6 @@ def spec_hash(spec: ModelRolloutSpec, policy: PolicySpec | None) -> str:
     """
     layers = [spec.manifest(), policy.manifest() if policy is not None else {}]
     return hashed([{name: layer[name] for name in layer.keys() - _FREE_TO_CHANGE} for layer in layers])
-
-
-def series_labels(variant: Variant, preset: Preset, namespace: str) -> Mapping[str, str]:
-    """Return the labels that tell a variant's series from the other's; the matcher for the namespace comes on top.
-
-    Parameters
-    ----------
-    variant
-        Baseline or candidate.
-    preset
-        Whose metrics are read.
-    namespace
-        Namespace of the ModelRollout.
-    """
-    if variant.metrics is not None:
-        return variant.metrics.labels
-    backend = variant.backend
-    match preset:
-        case Preset.MLSERVER:
-            return {"service": backend.name}
-        case Preset.ENVOY:
-            return {"envoy_cluster_name": f"{namespace}_{backend.name}_{backend.port}"}
 
 
 def hashed(value: Any) -> str:
