@@ -124,6 +124,13 @@ def test_a_new_info_gives_way_to_incidents_that_wait() -> None:
     assert outbox.undelivered_total == 1
 
 
+def test_the_latest_facts_are_remembered_and_the_oldest_forgotten() -> None:
+    outbox = holding(*[fact(str(number)) for number in range(box.MAX_TOLD + 3)], channels=())
+
+    assert outbox.told == tuple(str(number) for number in range(3, box.MAX_TOLD + 3))
+    assert box.add(outbox, [fact("3")], BOTH, NOON).pending == ()
+
+
 def test_a_channel_that_is_taken_away_lets_its_messages_go() -> None:
     outbox = holding(fact("start"))
 
@@ -151,11 +158,11 @@ def test_a_late_failure_of_a_channel_that_was_served_meanwhile_changes_nothing()
     outbox = holding(fact("regressed", Severity.INCIDENT))
     outbox = box.tried(outbox, "regressed", {"slack": Delivered()}, NOON, channels=BOTH)
 
-    late = box.tried(outbox, "regressed", {"slack": Failed(), "pager": Failed()}, NOON, channels=BOTH)
+    late = box.tried(outbox, "regressed", {"slack": Refused("no"), "pager": Failed()}, NOON, channels=BOTH)
 
     (message,) = late.pending
     assert message.delivered == ("slack",)
-    assert late.undelivered == ()
+    assert (late.undelivered, late.undelivered_total) == ((), 0)
 
 
 def test_a_message_forgets_channels_that_are_gone_before_those_that_are_not() -> None:
