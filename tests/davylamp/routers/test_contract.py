@@ -1,19 +1,22 @@
 """What every router of the registry does, on a real API server."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
+import pytest_asyncio
+from kubernetes.aio import config
 
 from davylamp.core.model import Lower, Prepare, Raise, Repoint, Restore, RouteTrouble, RouteView, Ruling, Weight
 from davylamp.errors import Conflict, SpecError, Unavailable
 from davylamp.ports import BackendRef, RouteChange, Router, RouteState
 from davylamp.routers import ROUTERS
 from davylamp.routers.gateway_api import LOWER_TRIES
-from e2e.lab import Api, Lab
-from tests.davylamp.routers.lab_api import LabApi
+from davylamp.runtime.kube import Allowance, Kube
+from e2e.lab import Lab
+from tests.davylamp.routers.watched import Watched
 from tests.davylamp.routers.worlds import WORLDS, World
+from tests.support.installation import ACCOUNT, NAMESPACE
 
 ATTEMPT = "5f0c12ab-1"
 PREPARE = Prepare(ATTEMPT)
@@ -27,7 +30,7 @@ def raised(percent: int) -> Raise:
 class Run:
     """A router at work on one route."""
 
-    def __init__(self, router: Router, world: World, api: LabApi) -> None:
+    def __init__(self, router: Router, world: World, api: Watched) -> None:
         self.router, self.world, self.api = router, world, api
 
     async def read(self) -> RouteState:
@@ -45,14 +48,18 @@ class Run:
         return state
 
 
-@pytest.fixture(params=sorted(ROUTERS))
-def run(request: pytest.FixtureRequest, operator_api: Api, control_plane: Lab, lab_namespace: str) -> Run:
+@pytest_asyncio.fixture(params=sorted(ROUTERS))
+async def run(
+    request: pytest.FixtureRequest, installed_lab: Lab, control_plane: Lab, lab_namespace: str
+) -> AsyncIterator[Run]:
     """Davylamp works by its own service account, under its admission policy; the user is the administrator."""
     assert request.param in WORLDS, f"give {request.param!r} a world in tests/davylamp/routers/worlds.py"
-    api = LabApi(operator_api)
     world = WORLDS[request.param](control_plane.api, lab_namespace)
     world.create()
-    return Run(ROUTERS[request.param](api), world, api)
+    kubeconfig = control_plane.kubeconfig_for(NAMESPACE, ACCOUNT)
+    async with await config.new_client_from_config(str(kubeconfig)) as client:
+        api = Watched(Kube(client, Allowance(1000.0, 1000), lambda _: None))
+        yield Run(ROUTERS[request.param](api), world, api)
 
 
 def keeps(act: Callable[[], object]) -> Callable[[], Awaitable[None]]:
@@ -236,5 +243,5 @@ async def test_a_route_without_the_baseline_is_refused_with_the_remedy(run: Run)
         await run.router.write(elsewhere, seen, PREPARE, 1)
 
 
-def test_every_router_has_a_world(request: Any) -> None:
+def test_every_router_has_a_world() -> None:
     assert WORLDS.keys() == ROUTERS.keys()
