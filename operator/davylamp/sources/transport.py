@@ -119,8 +119,10 @@ class Transport:
         try:
             try:
                 return await self._post(form, headers, trusted)
-            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError) as lost:
                 # The server gave up a kept connection just as it was taken up again; a query may be repeated.
+                if isinstance(lost, aiohttp.ClientConnectorError):
+                    raise
                 return await self._post(form, headers, trusted)
         except TimeoutError:
             raise
@@ -250,7 +252,7 @@ def _failure(failed: aiohttp.ClientError | OSError) -> str:
             return f"does not take connections ({failed.os_error.strerror or type(failed.os_error).__name__})"
         case aiohttp.ClientPayloadError():
             return "breaks off in mid-answer"
-        case aiohttp.ServerDisconnectedError() | ConnectionResetError():
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionResetError():
             return "closes the connection without an answer"
         case _:
             return f"does not speak HTTP as expected ({type(failed).__name__})"
