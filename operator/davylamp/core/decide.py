@@ -37,6 +37,7 @@ RULES: Final[tuple[Rule, ...]] = (
     # Somebody else works on the route.
     interference.marks_lost,
     interference.edited,
+    interference.refused,
     # No data is not good data.
     safety.unobserved,
     # The ladder, from the bottom.

@@ -91,6 +91,11 @@ def edited(case: Case) -> Decision | None:
     return None if fits else _settle(case, asked)
 
 
+def refused(case: Case) -> Decision | None:
+    """Hold while the route cannot be written as the ladder asks; what lowers is tried all the same, by rules before."""
+    return hold(unaccepted(case), Reason.ROUTE_UNFIT, case.world.refusal) if case.world.refusal else None
+
+
 def _put_right(case: Case, asked: Weight, who: str) -> Decision:
     fights = tuple(fight for fight in case.progress.fights if case.since(fight) < _WAR_TIME)
     raised = f"{who} raised the candidate on route {case.pair.route} from {asked} to {case.view.weight}"

@@ -51,7 +51,8 @@ def prepare(case: Case) -> Decision | None:
         (case.world.baseline_ready, pair.baseline, Reason.BASELINE_NOT_READY),
         (case.world.candidate_ready, pair.candidate, Reason.CANDIDATE_NOT_READY),
     ):
-        if ready == 0:
+        lowers = case.view.weight > NONE and case.world.baseline_ready > 0
+        if ready == 0 and not lowers:
             message = f"Service {name} has no ready endpoint: deploy it, and the rollout begins by itself"
             return stay(case, Phase.PENDING, reason, message)
     if not case.view.prepared or case.view.attempt != case.attempt or case.view.weight > NONE:
@@ -59,8 +60,7 @@ def prepare(case: Case) -> Decision | None:
         return stay(case, Phase.PENDING, Reason.ACCEPTED, message, action=put_beside(case))
     if not case.view.accepted:
         return _not_accepted(case, Phase.PENDING)
-    case = replace(case, progress=replace(case.progress, hold_since=None, hold_reason=None))
-    return _suspected(case) or _paused(case) or _next(case)
+    return _freed(_suspected(case) or _paused(case) or _next(case))
 
 
 def _blind(case: Case) -> Decision | None:
@@ -94,14 +94,20 @@ def climb(case: Case) -> Decision | None:
     """Go on to the next step when this one has baked, has its samples, and no gate is worse than Inconclusive."""
     if not case.observed and case.progress.requested > NONE:
         return stay(case, case.climbing, Reason.SAMPLING, "waiting for the first requests of the candidate")
-    case = replace(case, progress=replace(case.progress, hold_since=None, hold_reason=None))
     for ready, name, reason in (
         (case.world.baseline_ready, case.pair.baseline, Reason.BASELINE_NOT_READY),
         (case.world.candidate_ready, case.pair.candidate, Reason.CANDIDATE_NOT_READY),
     ):
         if ready == 0:
             return hold(case, reason, f"Service {name} has no ready endpoint: the weight is held")
-    return _suspected(case) or _waiting(case) or _paused(case) or _promotion(case) or _next(case)
+    return _freed(_suspected(case) or _waiting(case) or _paused(case) or _promotion(case) or _next(case))
+
+
+def _freed(decision: Decision) -> Decision:
+    """Return the decision with the clock of a hold stopped, unless the weight is held still."""
+    if decision.progress.phase is Phase.HELD:
+        return decision
+    return replace(decision, progress=replace(decision.progress, hold_since=None, hold_reason=None))
 
 
 def _waiting(case: Case) -> Decision | None:

@@ -442,6 +442,8 @@ class World:
         Ready endpoints of the Services, >= 0; 0 if the Service is gone.
     judgement
         What the gates say.
+    refusal
+        Why the last change of the route was refused for good; empty if it was not, or the route is another since.
     """
 
     uid: str
@@ -450,6 +452,7 @@ class World:
     baseline_ready: int
     candidate_ready: int
     judgement: Judgement
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)

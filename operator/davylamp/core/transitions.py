@@ -1,6 +1,7 @@
 """Which phase may follow which, as data: decisions are checked against it in tests, and the diagram is drawn from it.
 
-Rule 1: no move leaves a terminal phase but to a new attempt, which begins at Pending.
+Rule 1: no move leaves a terminal phase but to a new attempt: it begins at Pending, or is Held while its candidate is in
+quarantine, and what is over stays over.
 Rule 2: from every phase that is not terminal a rollback is one move away.
 """
 
@@ -25,8 +26,8 @@ MOVES: Final[Mapping[Phase, frozenset[Phase]]] = MappingProxyType(
         Phase.HELD: frozenset(Phase) - {Phase.HELD},
         Phase.PROMOTING: frozenset(Phase) - {Phase.PROMOTING},
         Phase.ROLLING_BACK: frozenset({Phase.ROLLED_BACK}),
-        Phase.PROMOTED: frozenset(),
-        Phase.ROLLED_BACK: frozenset(),
+        Phase.PROMOTED: frozenset({Phase.HELD}),
+        Phase.ROLLED_BACK: frozenset({Phase.HELD}),
     }
 )
 

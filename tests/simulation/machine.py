@@ -1,0 +1,334 @@
+"""Everything that can happen to a rollout, in any order, with the invariants checked at each decision and write."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import hypothesis.strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from davylamp.core.model import NONE, Phase, RouteView
+from davylamp.routers.marks import read_marks
+from tests.simulation.cluster import Cluster, Stored, edited, original_route, unmarked
+from tests.simulation.settings import PLANS, Metrics
+from tests.simulation.shell import Fate, Shell, Steps
+from tests.simulation.watch import Watch, must, weights_of
+
+#: Looks within which a world that stands still must have come to rest.
+SETTLED_AFTER: Final = 60
+_GOOD: Final = (Metrics.PROVEN, Metrics.PROVEN, Metrics.PROVEN, Metrics.INCONCLUSIVE)
+_fates = st.lists(st.sampled_from([Fate.ANSWERED, *Fate]), max_size=4)
+_operators = st.sampled_from([0, 0, 0, 1])
+
+
+class World(RuleBasedStateMachine):
+    """Two operators, an API server, a gateway, people, and bad luck."""
+
+    make_shell: Callable[[str, Cluster, Watch], Shell] = Shell
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = Cluster()
+        self.watch = Watch(self.cluster)
+        self.shells = [self.make_shell(name, self.cluster, self.watch) for name in ("a", "b")]
+        self.flying: list[Steps | None] = [None, None]
+        self.routes = 1
+        self.objects = 1
+        self.elect(0)
+
+    # Operators.
+
+    @rule(looks=st.integers(1, 8), metrics=st.sampled_from(_GOOD))
+    def all_goes_well(self, looks: int, metrics: Metrics) -> None:
+        """Metrics are good, the gateway follows, and the leader looks on time."""
+        self.cluster.metrics = metrics
+        for _ in range(looks):
+            self._pass(10)
+            self.cluster.accept_route()
+            self._look(self._leader())
+
+    @rule(who=_operators, fates=_fates, stale=st.booleans())
+    def look(self, who: int, fates: list[Fate], stale: bool) -> None:  # noqa: FBT001 - drawn
+        """One operator looks, at its time or by a hint; its calls may fail or lose their answers."""
+        self._look(who, fates, stale=stale)
+
+    @rule(who=_operators, calls=st.integers(0, 3), stale=st.booleans())
+    def stop_between_two_calls(self, who: int, calls: int, stale: bool) -> None:  # noqa: FBT001 - drawn
+        """An operator is suspended in the middle of a look; the look goes on later, or never."""
+        if self.flying[who] is not None:
+            return
+        steps = self.shells[who].look(stale=stale)
+        if self._advance(steps, [Fate.ANSWERED] * calls, finish=False):
+            self.flying[who] = steps
+
+    @precondition(lambda self: any(self.flying))
+    @rule(who=_operators, fates=_fates)
+    def go_on(self, who: int, fates: list[Fate]) -> None:
+        """A suspended operator wakes up, and writes what it had decided long ago."""
+        steps = self.flying[who]
+        if steps is not None:
+            self.flying[who] = None
+            self._advance(steps, fates)
+
+    @rule(who=_operators)
+    def crash(self, who: int) -> None:
+        """A process ends, perhaps between two writes, and begins anew."""
+        self.flying[who] = None
+        self.shells[who].restart()
+
+    @rule(who=_operators, told=st.booleans())
+    def elect(self, who: int, told: bool = True) -> None:  # noqa: FBT001, FBT002 - drawn
+        """Another leader is elected; the former one may not have noticed."""
+        shell, other = self.shells[who], self.shells[1 - who]
+        self.cluster.leader_epoch += 1
+        self.flying[who] = None
+        shell.session, shell.leads, shell.epoch = None, True, self.cluster.leader_epoch
+        if told:
+            other.leads, other.session = False, None
+
+    # Time.
+
+    @rule(seconds=st.sampled_from([1, 10, 40, 70, 400]))
+    def time_passes(self, seconds: int) -> None:
+        """Nothing happens for a while."""
+        self._pass(seconds)
+
+    @rule(seconds=st.sampled_from([-3600, -30, 30, 3600]), who=_operators)
+    def clock_jumps_while_down(self, seconds: int, who: int) -> None:
+        """The wall clock is set while an operator is down."""
+        self.cluster.wall_offset += seconds
+        self.crash(who)
+
+    # Services, metrics and the gateway.
+
+    @rule()
+    def gateway_accepts(self) -> None:
+        """The gateway takes the route's present generation."""
+        self.cluster.accept_route()
+
+    @rule(metrics=st.sampled_from(Metrics))
+    def metrics_say(self, metrics: Metrics) -> None:
+        """The gates say something else."""
+        self.cluster.metrics = metrics
+
+    @rule(metrics=st.sampled_from(Metrics), looks=st.integers(1, 4))
+    def metrics_stay(self, metrics: Metrics, looks: int) -> None:
+        """The gates say something else, and the leader sees it for some looks."""
+        self.cluster.metrics = metrics
+        for _ in range(looks):
+            self._pass(10)
+            self._look(self._leader())
+
+    @rule(baseline=st.integers(0, 1), candidate=st.integers(0, 1))
+    def endpoints_change(self, baseline: int, candidate: int) -> None:
+        """Pods come and go."""
+        self.cluster.baseline_ready, self.cluster.candidate_ready = baseline, candidate
+
+    @rule()
+    def endpoints_recover(self) -> None:
+        """All pods are ready."""
+        self.cluster.baseline_ready = self.cluster.candidate_ready = 2
+
+    # People and other controllers.
+
+    @precondition(lambda self: self.cluster.route is not None)
+    @rule(percent=st.sampled_from([0, 3, 5, 17, 40, 80, 100]))
+    def weights_edited(self, percent: int) -> None:
+        """Somebody sets the weights by hand, where a candidate stands on the route."""
+        route = self.cluster.route
+        refs = route["spec"]["rules"][0]["backendRefs"] if route else []
+        if route is None or len(refs) != 2 or {ref["name"] for ref in refs} <= {"credit-fp32"}:
+            return
+        shares = {True: 100 - percent, False: percent}
+        new = [{**ref, "weight": shares[ref["name"] == "credit-fp32"]} for ref in refs]
+        asked = read_marks(route).asked
+        self.cluster.place_route(edited(route, new))
+        self.watch.person_changed_route(lowers=asked is not None and percent < asked.percent)
+
+    @precondition(lambda self: self.cluster.route is not None)
+    @rule()
+    def marks_stripped(self) -> None:
+        """Somebody applies the route without its annotations."""
+        if self.cluster.route is not None:
+            self.cluster.place_route(unmarked(self.cluster.route))
+            self.watch.person_changed_route()
+
+    @precondition(lambda self: self.cluster.route is not None)
+    @rule(name=st.sampled_from(["credit-fp32", "credit-int8"]))
+    def route_left_to_one(self, name: str) -> None:
+        """Somebody leaves the shared rule to one backend alone."""
+        if self.cluster.route is not None:
+            asked = read_marks(self.cluster.route).asked
+            self.cluster.place_route(edited(self.cluster.route, [{"name": name, "port": 8080}]))
+            self.watch.person_changed_route(lowers=name == "credit-fp32" and asked not in {None, NONE})
+
+    @precondition(lambda self: self.cluster.route is not None)
+    @rule()
+    def route_annotated(self) -> None:
+        """Somebody changes a part of the route that is not Davylamp's."""
+        route = self.cluster.route
+        if route is not None:
+            self.cluster.place_route({**route, "spec": {**route["spec"], "hostnames": ["credit.example", "more.example"]}})
+            self.watch.edited = True
+
+    @rule(back=st.booleans())
+    def route_deleted(self, back: bool) -> None:  # noqa: FBT001 - drawn
+        """Somebody deletes the route, and perhaps makes it anew."""
+        self.cluster.drop_route()
+        if back:
+            self.route_made_anew()
+
+    @precondition(lambda self: self.cluster.route is None)
+    @rule()
+    def route_made_anew(self) -> None:
+        """Somebody creates the route as it once was."""
+        self.routes += 1
+        self.cluster.place_route(original_route(f"route-{self.routes}"))
+        self.watch.person_changed_route()
+
+    @rule(age=st.integers(1, 7))
+    def route_from_backup(self, age: int) -> None:
+        """Somebody puts an older version of the route back, marks included."""
+        past = self.cluster.past_routes
+        old = past[max(0, len(past) - 1 - age)]
+        route = self.cluster.route or old
+        self.cluster.place_route({**old, "metadata": {**old["metadata"], "uid": route["metadata"]["uid"]}})
+        self.watch.person_changed_route()
+
+    @rule(plan=st.integers(0, len(PLANS) - 1), paused=st.booleans())
+    def spec_changes(self, plan: int, paused: bool) -> None:  # noqa: FBT001 - drawn
+        """Another spec is applied in mid-rollout."""
+        if self.cluster.rollout is not None and not self.cluster.rollout.deleting:
+            self.cluster.change(plan=replace(PLANS[plan], paused=paused))
+            self.watch.lowered = None
+
+    @rule(paused=st.booleans())
+    def pause(self, paused: bool) -> None:  # noqa: FBT001 - drawn
+        """A person sets spec.paused."""
+        if self.cluster.rollout is not None:
+            self.cluster.change(plan=replace(self.cluster.rollout.plan, paused=paused))
+
+    @rule(taken=st.booleans())
+    def rival(self, taken: bool) -> None:  # noqa: FBT001 - drawn
+        """An older rollout claims the same route, or lets it go."""
+        self.cluster.taken = taken
+
+    @precondition(lambda self: self.cluster.rollout is not None)
+    @rule()
+    def delete(self) -> None:
+        """A person deletes the object."""
+        self.cluster.change(deleting=True)
+
+    @precondition(lambda self: self.cluster.rollout is None)
+    @rule(plan=st.integers(0, len(PLANS) - 1))
+    def apply_again(self, plan: int) -> None:
+        """A person creates the object anew, under the same name."""
+        self.objects += 1
+        self.cluster.apply(f"rollout{self.objects}-0000", PLANS[plan])
+
+    @precondition(lambda self: self.cluster.rollout is not None)
+    @rule(plan=st.integers(0, len(PLANS) - 1))
+    def torn_away(self, plan: int) -> None:
+        """A person removes the finalizer by force and creates the object anew."""
+        self.cluster.past_rollouts.clear()
+        self.apply_again(plan)
+
+    @precondition(lambda self: self.cluster.rollout is not None and self.cluster.rollout.status is not None)
+    @rule(lost=st.booleans())
+    def status_damaged(self, lost: bool) -> None:  # noqa: FBT001 - drawn
+        """A part of the status becomes unreadable, or all of it is lost."""
+        rollout = self.cluster.rollout
+        if rollout is None or rollout.status is None:
+            return
+        damaged = None if lost else Stored(rollout.status.progress, rollout.status.epoch, damaged=True)
+        self.cluster.change(status=damaged)
+        self.watch.status_damaged(lost=lost)
+
+    # What must hold at any time.
+
+    @invariant()
+    def the_route_always_leads_somewhere(self) -> None:
+        """I4: weights are never all zero."""
+        if self.cluster.route is not None:
+            weights_of(self.cluster.route)
+
+    def teardown(self) -> None:
+        """L1, L4: once the world stands still the rollout comes to rest; once all is well, it ends."""
+        self.flying = [None, None]
+        self.elect(0)
+        self._settle()
+        self._must_rest_safely()
+        self._all_well()
+        self._settle()
+        self._must_have_ended()
+
+    def _all_well(self) -> None:
+        self.cluster.baseline_ready = self.cluster.candidate_ready = 2
+        self.cluster.metrics = Metrics.PROVEN
+        self.cluster.taken = False
+        route = self.cluster.route
+        if route is None or "credit-fp32" not in {ref["name"] for ref in route["spec"]["rules"][0]["backendRefs"]}:
+            self.route_made_anew()
+        if self.cluster.rollout is not None:
+            self.cluster.change(plan=replace(self.cluster.rollout.plan, paused=False))
+        self._pass(700)
+
+    def _settle(self) -> None:
+        """Let the leader look until it changes nothing any more."""
+        quiet = 0
+        for _ in range(SETTLED_AFTER):
+            writes = self.cluster.writes
+            self.cluster.accept_route()
+            self._look(0)
+            self._pass(10)
+            quiet = quiet + 1 if writes == self.cluster.writes else 0
+            if quiet > 20:
+                return
+        session = self.shells[0].session
+        raise AssertionError(f"L1 writes do not stop: {session and session.progress}")
+
+    def _must_rest_safely(self) -> None:
+        rollout = self.cluster.rollout
+        if rollout is None or rollout.status is None:
+            return
+        progress = rollout.status.progress
+        view = self.cluster.look(rollout.plan.pair)
+        if progress.attempt is not None and progress.attempt.id in self.watch.rolled_back and isinstance(view, RouteView):
+            must(view.attempt != progress.attempt.id or view.weight == NONE, "I2", f"at rest with {view}")
+        must(not (rollout.deleting and not self.cluster.taken), "I14", "deleted, and not let go")
+
+    def _must_have_ended(self) -> None:
+        rollout = self.cluster.rollout
+        if rollout is None or rollout.status is None:
+            return
+        progress = rollout.status.progress
+        view = self.cluster.look(rollout.plan.pair)
+        fine = progress.phase in {Phase.PROMOTED, Phase.ROLLED_BACK} or (
+            # A person has the next move.
+            progress.phase is Phase.HELD
+            and progress.reason.value in {"RouteLowered", "RouteUnfit", "Quarantined"}
+        )
+        assert fine, f"L1 all is well, and the rollout does not end: {progress} {view}"
+
+    # Parts of rules.
+
+    def _leader(self) -> int:
+        return next((i for i, s in enumerate(self.shells) if s.leads and s.epoch == self.cluster.leader_epoch), 0)
+
+    def _pass(self, seconds: int) -> None:
+        self.cluster.time += seconds
+
+    def _look(self, who: int, fates: list[Fate] | None = None, *, stale: bool = False) -> None:
+        if self.flying[who] is None:
+            self._advance(self.shells[who].look(stale=stale), fates or [])
+
+    def _advance(self, steps: Steps, fates: list[Fate], *, finish: bool = True) -> bool:
+        """Carry a look on, call by call, and return whether it is still under way."""
+        left = list(fates)
+        try:
+            next(steps)
+            while finish or left:
+                steps.send(left.pop(0) if left else Fate.ANSWERED)
+        except StopIteration:
+            return False
+        return True

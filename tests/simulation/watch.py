@@ -1,0 +1,399 @@
+"""The invariants, checked at every decision and at every write that an operator makes.
+
+Each has the id of the design: A1 to A12 are those of the architecture, I1 to I29 those of the reliability study.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Final
+
+from davylamp.core.model import (
+    ALL,
+    NONE,
+    Action,
+    Decision,
+    Lower,
+    Outcome,
+    Phase,
+    Prepare,
+    Progress,
+    Raise,
+    Release,
+    Repoint,
+    Restore,
+    RouteTrouble,
+    RouteView,
+    Ruling,
+    Verdict,
+    Weight,
+    World,
+)
+from davylamp.core.plan import Plan
+from davylamp.core.transitions import allowed
+from davylamp.ports import RouteRef
+from davylamp.routers.marks import Manifest, read_marks
+from tests.simulation.cluster import Cluster, Rollout, original_route
+from tests.simulation.settings import PLANS
+
+BASELINE: Final = "credit-fp32"
+
+SENTENCES: Final[Mapping[str, str]] = {
+    "A4": "an attempt that is over leaves nothing on the route",
+    "A6": "two operators together never raise the weight above what status says",
+    "A9": "missing data are not good data: they never promote and never raise",
+    "I1": "while a gate is Regressed, or once the attempt is rolled back, the candidate's weight never rises",
+    "I2": "a rollback that is durable is final: the attempt never has traffic again",
+    "I3": "a raise needs good, fresh and complete evidence of the step before",
+    "I4": "weights are those of the plan, one write is one step up at most, and they are never all zero",
+    "I6": "the epoch on a route never falls, and only the newest leader raises",
+    "I7": "a raise stands in status before it stands on the route",
+    "I8": "nothing of the route changes but the pair's backends and Davylamp's marks",
+    "I9": "a weight that a person lowered is not raised again, and a raised one is fought at most once a minute",
+    "I10": "another spec or candidate is another attempt, and it begins at weight 0",
+    "I12": "without a ready baseline nothing is raised, and traffic is not shifted onto it",
+    "I13": "a candidate without endpoints loses its traffic at the next look",
+    "I14": "an object is let go only when its route is clean",
+    "I17": "no jump of the clock, restart or outage shortens a bake",
+    "I18": "no move leaves the table of phases, and a promotion is proven",
+    "I20": "a rollback is decided in every phase, paused or not, at the first look that sees the evidence",
+    "I21": "a paused rollout is not raised",
+    "I22": "a route that another rollout works on is not written",
+    "I23": "an object that was made anew inherits nothing",
+    "I24": "status claims nothing that was not seen",
+    "API": "nothing is asked that the API server's own rules would refuse",
+}
+
+
+class Violation(AssertionError):
+    """An invariant does not hold."""
+
+    def __init__(self, invariant: str, what: str) -> None:
+        super().__init__(f"{invariant} ({SENTENCES[invariant]}): {what}")
+        self.invariant = invariant
+
+
+def must(holds: bool, invariant: str, what: object) -> None:  # noqa: FBT001 - the condition reads first
+    """Raise `Violation` unless an invariant holds."""
+    if not holds:
+        raise Violation(invariant, str(what))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What an operator has gathered at one look."""
+
+    who: str
+    epoch: int
+    rollout: Rollout
+    progress: Progress
+    world: World
+    ref: RouteRef
+    manifest: Manifest | None
+    now: datetime
+
+    @property
+    def plan(self) -> Plan:
+        """What it decides by."""
+        return self.rollout.plan
+
+    @property
+    def attempt(self) -> str | None:
+        """The attempt that it knows of."""
+        return None if self.progress.attempt is None else self.progress.attempt.id
+
+    @property
+    def ours(self) -> bool:
+        """Whether the route carries this attempt's marks."""
+        route = self.world.route
+        return isinstance(route, RouteView) and route.attempt == self.attempt and self.attempt is not None
+
+    @property
+    def serving(self) -> bool:
+        """Whether this attempt's candidate has traffic."""
+        return self.ours and isinstance(self.world.route, RouteView) and self.world.route.weight > NONE
+
+
+class Watch:
+    """Looks over the operators' shoulders.
+
+    Parameters
+    ----------
+    cluster
+        The truth.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        #: Attempts whose rollback is durable.
+        self.rolled_back: set[str] = set()
+        #: The attempt whose weight a person has lowered.
+        self.lowered: str | None = None
+        #: Whether a person has touched the route, so that "as it was" is not what the user once wrote.
+        self.edited = False
+        #: Whether stored times may be wrong, so that the bake of this step cannot be told.
+        self.damaged = False
+        self._steady: tuple[str, Weight, str | None] | None = None
+        self._steady_since = 0.0
+
+    # What others do.
+
+    def person_changed_route(self, *, lowers: bool = False) -> None:
+        """Note that somebody else wrote the route."""
+        self.edited = True
+        marks = read_marks(self.cluster.route or {})
+        self.lowered = marks.attempt if lowers else None
+
+    def status_damaged(self, *, lost: bool) -> None:
+        """Note that what was stored is not what was written; what nothing remembers any more is forgotten."""
+        self.damaged = True
+        self.lowered = None
+        if lost:
+            marks = read_marks(self.cluster.route or {})
+            self.rolled_back &= {marks.attempt or ""}
+
+    # Decisions.
+
+    def decided(self, seen: Look, decision: Decision) -> None:
+        """Check one decision against what the operator had seen."""
+        self._follow_the_route()
+        before, after = seen.progress, decision.progress
+        new_attempt = (after.attempt and after.attempt.id) != seen.attempt
+        if not self.damaged:
+            must(
+                allowed(before.phase, after.phase, new_attempt=new_attempt),
+                "I18",
+                f"{before.phase} to {after.phase} ({after.reason}: {after.message})",
+            )
+        if before.ended and not new_attempt:
+            idle = decision.action is None or isinstance(decision.action, Restore | Repoint | Release)
+            must(after.ended and idle, "I18", f"an attempt that is over does {decision.action}")
+        self._check_lowering(seen, decision)
+        self._check_claims(seen, decision)
+        if new_attempt:
+            self._check_new_attempt(seen, after)
+        for earlier, later in pairwise(after.fights):
+            must(later - earlier >= timedelta(minutes=1), "I9", "two fights within a minute")
+        if isinstance(seen.world.route, RouteTrouble) and seen.world.route.taken:
+            must(decision.action is None or isinstance(decision.action, Release), "I22", decision.action)
+
+    def _check_lowering(self, seen: Look, decision: Decision) -> None:
+        world, over = seen.world, seen.progress.ended
+        lowers = _lowers(decision.action)
+        if seen.serving and not over and world.baseline_ready and not world.deleting:
+            if world.judgement.regressed:
+                must(lowers, "I20", f"regressed at {seen.progress.phase}, and the answer is {decision.action}")
+            if world.candidate_ready == 0:
+                must(lowers, "I13", f"no endpoint at {seen.progress.phase}, and the answer is {decision.action}")
+        if seen.serving and seen.attempt in self.rolled_back and not over:
+            must(lowers, "I2", f"rolled back, still {world.route}, and the answer is {decision.action}")
+        fresh = seen.progress.ruling is not Ruling.ROLLBACK and decision.progress.ruling is Ruling.ROLLBACK
+        known = isinstance(world.route, RouteView) and world.route.ruling is Ruling.ROLLBACK
+        if fresh and not known and not world.deleting and seen.serving:
+            must(world.baseline_ready > 0, "I12", "traffic is shifted onto a baseline without endpoints")
+
+    def _check_claims(self, seen: Look, decision: Decision) -> None:
+        before, after, route = seen.progress, decision.progress, seen.world.route
+        if after.ended and not before.ended and after.history[-1].outcome is not Outcome.SUPERSEDED:
+            if after.phase is Phase.PROMOTED:
+                seen_so = isinstance(route, RouteView) and route.repointed and not route.marked
+            else:
+                seen_so = isinstance(route, RouteTrouble) or not (route.marked or (route.weight and not route.repointed and route.weight > NONE))
+            must(seen_so, "I24", f"{after.phase} while the route says {route}")
+        if after.accepted_at is not None and after.accepted_at != before.accepted_at:
+            must(isinstance(route, RouteView) and route.accepted, "I24", "accepted, says status; the gateway does not")
+        if after.ruling is Ruling.PROMOTE and before.ruling is not Ruling.PROMOTE:
+            must(seen.world.judgement.proven, "I18", "promotion without proof")
+        if after.attempt is not None:
+            must(after.attempt.id.startswith(seen.rollout.uid[:8]), "I23", after.attempt.id)
+
+    def _check_new_attempt(self, seen: Look, after: Progress) -> None:
+        must(after.requested == NONE and after.step == -1, "I10", f"a new attempt begins at {after.requested}")
+        route = seen.world.route
+        if seen.progress.attempt is not None and not seen.progress.ended and isinstance(route, RouteView):
+            clean = not route.marked and (route.weight == NONE or route.repointed or seen.progress.step < 0)
+            must(clean, "I10", f"a new attempt begins while the route says {route}")
+
+    # Writes.
+
+    def status_written(self, seen: Look, before: Rollout | None, after: Rollout) -> None:
+        """Check one write of the status."""
+        old = None if before is None or before.status is None else before.status
+        new = after.status
+        if new is None:
+            raise Violation("API", "the status was removed")
+        if new.progress.ruling is Ruling.ROLLBACK and new.progress.attempt is not None:
+            self.rolled_back.add(new.progress.attempt.id)
+        if old is None or old.damaged:
+            self.damaged = self.damaged and old is not None
+            return
+        was, now = old.progress, new.progress
+        if was.attempt is not None:
+            must(now.attempt is not None, "API", "the attempt is gone")
+            if now.attempt is not None and now.attempt.id != was.attempt.id:
+                must(now.attempt.number > was.attempt.number, "API", "attempts are counted upwards")
+                must(now.requested <= was.requested, "API", "a new attempt does not begin with a raise")
+            elif was.ruling is Ruling.ROLLBACK:
+                must(now.ruling is Ruling.ROLLBACK, "API", "a rollback is final")
+                must(now.requested <= was.requested, "API", "no raise after a rollback")
+        self.damaged = False
+
+    def route_written(self, seen: Look, before: Manifest, after: Manifest, change: Action) -> None:
+        """Check one write of the route."""
+        earlier, later = read_marks(before), read_marks(after)
+        old, new = pair_weight(before, seen.ref), pair_weight(after, seen.ref)
+        _check_ownership(before, after)
+        if later.ruling is Ruling.ROLLBACK and later.attempt:
+            self.rolled_back.add(later.attempt)
+        if earlier.epoch is not None and later.epoch is not None:
+            must(later.epoch >= earlier.epoch, "I6", f"{earlier.epoch} to {later.epoch}")
+        if later.attempt in self.rolled_back:
+            must(new == 0, "I2", f"attempt {later.attempt} was rolled back and has {new} %")
+        if isinstance(change, Repoint):
+            self._check_repoint(seen)
+        elif new > old or _risen(before, after):
+            self._check_raise(seen, change, old, new)
+        if new != old:
+            self._steady = None
+            must(new in _declared(seen), "I4", f"{new} % is not in the plan")
+
+    def _check_raise(self, seen: Look, change: Action, old: int, new: int) -> None:
+        world, judgement = seen.world, seen.world.judgement
+        if not isinstance(change, Raise):
+            raise Violation("I1", f"{type(change).__name__} raised the weight from {old} to {new} %")
+        must(change.attempt not in self.rolled_back, "I1", f"{change.attempt} was rolled back")
+        must(not judgement.regressed, "I1", "regressed")
+        must(not judgement.suspicious, "I3", "suspicious, or not a number")
+        must(change.attempt != self.lowered, "I9", "a person had lowered the weight")
+        must(world.baseline_ready > 0 and world.candidate_ready > 0, "I12", "endpoints are missing")
+        must(not seen.plan.paused, "I21", "paused")
+        must(not world.deleting, "I14", "deleted")
+        status = None if self.cluster.rollout is None else self.cluster.rollout.status
+        if status is None or status.progress.attempt is None:
+            raise Violation("I7", "there is no status")
+        must(status.epoch == seen.epoch, "I6", f"epoch {seen.epoch} raises, the leader's is {status.epoch}")
+        said = (status.progress.attempt.id, status.progress.requested.percent, status.progress.ruling)
+        must(said[:2] == (change.attempt, new) and said[2] is not Ruling.ROLLBACK, "I7", f"status says {said}")
+        attempt = seen.progress.attempt
+        if attempt is None or (attempt.spec_hash, attempt.candidate_digest) != (
+            seen.plan.spec_hash,
+            seen.plan.candidate_digest,
+        ):
+            raise Violation("I10", "the attempt is not of this spec")
+        self._check_step(seen, old, new)
+
+    def _check_step(self, seen: Look, old: int, new: int) -> None:
+        ladder = [step.weight.percent for step in seen.plan.steps if step.weight is not None]
+        rungs = [0, *ladder, *([] if ladder[-1] == 100 else [100])]
+        must(old in rungs and rungs[rungs.index(old) + 1] == new, "I4", f"{old} to {new} % is not one step")
+        judgement = seen.world.judgement
+        must(judgement.verdict is not Verdict.SOURCE_DOWN, "A9", "the source is down")
+        if old == 0:
+            must(judgement.baseline_readable, "A9", "the baseline cannot be read")
+            return
+        must(judgement.verdict is not Verdict.NO_DATA, "A9", "no data")
+        if new == 100 and ladder[-1] != 100:
+            must(judgement.proven, "I18", "promotion without proof")
+        least = max(step.min_samples for step in seen.plan.steps if step.weight == Weight(old))
+        must(judgement.samples >= least, "I3", f"{judgement.samples} of {least} samples")
+        self._check_bake(self._bake(seen.plan, old))
+
+    def _bake(self, plan: Plan, weight: int) -> timedelta:
+        """Return how long a weight must have been held before the next: its bake, and the pauses after it."""
+        total, here = timedelta(0), False
+        for step in plan.steps:
+            here = step.weight == Weight(weight) or (here and step.weight is None)
+            total += step.bake if here else timedelta(0)
+        return total
+
+    def _check_bake(self, least: timedelta) -> None:
+        if self.damaged:
+            return
+        held = self.cluster.time - self._steady_since if self._steady else 0.0
+        must(held >= least.total_seconds(), "I17", f"held for {held} s of {least.total_seconds()} s")
+
+    def _check_repoint(self, seen: Look) -> None:
+        judgement = seen.world.judgement
+        if seen.progress.ended:
+            return
+        must(seen.serving, "I18", "repointed without traffic")
+        must(not judgement.regressed, "I1", "regressed")
+        must(judgement.verdict not in {Verdict.NO_DATA, Verdict.SOURCE_DOWN}, "A9", "promoted without data")
+        must(not judgement.suspicious, "I3", "suspicious, or not a number")
+        must(not seen.plan.paused, "I21", "paused")
+        self._check_bake(seen.plan.promotion_bake)
+
+    def released(self, seen: Look) -> None:
+        """Check that an object goes only when nothing of it is left."""
+        route, progress = seen.world.route, seen.progress
+        must(seen.world.deleting, "I14", "released without being deleted")
+        if isinstance(route, RouteTrouble):
+            return
+        must(not route.marked, "I14", f"released while the route says {route}")
+        if progress.step >= 0 and not progress.ended and not route.repointed:
+            must(route.weight == NONE, "I14", f"released with {route.weight}")
+        if not self.edited and seen.manifest is not None and not route.repointed:
+            must(seen.manifest["spec"] == original_route("")["spec"], "A4", seen.manifest["spec"])
+
+    def _follow_the_route(self) -> None:
+        """Note since when the route has been as it is, by the truth and not by what an operator believes."""
+        status = None if self.cluster.rollout is None else self.cluster.rollout.status
+        attempt = None if status is None else status.progress.attempt
+        view = self.cluster.look(attempt.pair) if attempt is not None else None
+        steady = None
+        if isinstance(view, RouteView) and view.accepted and view.marked and view.weight == view.asked:
+            steady = (view.uid, view.weight, view.attempt)
+        if steady != self._steady:
+            self._steady, self._steady_since = steady, self.cluster.time
+
+
+def weights_of(route: Manifest) -> dict[str, int]:
+    """Return the weights of the shared rule by backend."""
+    refs = route["spec"]["rules"][0]["backendRefs"]
+    weights = {ref["name"]: ref.get("weight", 1) for ref in refs}
+    must(sum(weights.values()) > 0, "I4", "all weights are zero")
+    return weights
+
+
+def pair_weight(route: Manifest, ref: RouteRef) -> int:
+    """Return the candidate's share of what a pair has in the shared rule, in per cent, rounded up."""
+    weights = weights_of(route)
+    candidate = weights.get(ref.candidate.name, 0)
+    total = candidate + weights.get(ref.baseline.name, 0)
+    return -(-100 * candidate // total) if total else 0
+
+
+def _risen(before: Manifest, after: Manifest) -> bool:
+    """Return whether any backend but the baseline has a larger share of the shared rule than it had."""
+    old, new = weights_of(before), weights_of(after)
+    return any(
+        new[name] * sum(old.values()) > old.get(name, 0) * sum(new.values()) for name in new if name != BASELINE
+    )
+
+
+def _lowers(action: Action | None) -> bool:
+    match action:
+        case Lower(_, weight, _):
+            return weight == NONE
+        case Restore() | Prepare():
+            return True
+        case _:
+            return False
+
+
+def _declared(seen: Look) -> set[int]:
+    ladders = (step.weight.percent for plan in PLANS for step in plan.steps if step.weight is not None)
+    return {NONE.percent, ALL.percent, *ladders}
+
+
+def _check_ownership(before: Manifest, after: Manifest) -> None:
+    def foreign(route: Manifest) -> object:
+        first, *others = route["spec"]["rules"]
+        spec = {**route["spec"], "rules": [{**first, "backendRefs": None}, *others]}
+        notes = {
+            k: v for k, v in route["metadata"].get("annotations", {}).items() if not k.startswith("davylamp.dev/")
+        }
+        return spec, notes, route["metadata"]["uid"]
+
+    must(foreign(before) == foreign(after), "I8", f"{foreign(before)} became {foreign(after)}")
