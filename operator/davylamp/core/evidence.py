@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from davylamp.core.latency import Baseline, latency_design
+from davylamp.core.counting import Cursors, Span, buckets_of, cursors_after, events_of
+from davylamp.core.latency import ENOUGH, Baseline, latency_design
 from davylamp.core.model import Variant
 from davylamp.core.plan import (
     AbsoluteMargin,
@@ -24,10 +25,8 @@ from davylamp.core.plan import (
     SignalKind,
     SlowdownMargin,
 )
-from davylamp.core.reading import Reading, SignalReading, Target
-from gatestats.buckets import edges_of, pool_buckets, rebucket
-from gatestats.counters import count_events, pool
-from gatestats.histogram_counters import NativeSample, classic_gains, native_gains
+from davylamp.core.reading import Reading, SignalReading
+from gatestats.buckets import edges_of, rebucket
 from gatestats.non_inferiority import ErrorRateDesign
 from gatestats.odds_ratio import OddsRatioDesign
 from gatestats.process import Process, restore
@@ -39,7 +38,6 @@ from gatestats.ticks import OneArmCounts, TwoArmCounts, TwoArmHistogram, Worse
 DEFAULT_ALLOWANCE: Final = 0.005
 
 Window = tuple[datetime, datetime]
-Buckets = Mapping[tuple[float, float], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +82,8 @@ class Evidence:
         The baseline's histogram of before the rollout, by latency gate, frozen when the first weight is given.
     samples
         Requests of (baseline, candidate) since the step was accepted, by gate.
+    cursors
+        Up to where each target is counted, see `davylamp.core.counting`.
     troubles
         By gate, of the last look; a gate without trouble had data.
     candidate_errors, candidate_requests
@@ -96,6 +96,7 @@ class Evidence:
     streams: Mapping[str, Stream] = field(default_factory=dict)
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     samples: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    cursors: Cursors = field(default_factory=dict)
     troubles: Mapping[str, Trouble] = field(default_factory=dict)
     candidate_errors: int | None = None
     candidate_requests: int | None = None
@@ -108,6 +109,7 @@ class Evidence:
                 "streams": {name: stream.state.to_json() for name, stream in self.streams.items()},
                 "baselines": {name: baseline.to_plain() for name, baseline in self.baselines.items()},
                 "samples": {name: list(counts) for name, counts in self.samples.items()},
+                "cursors": dict(self.cursors),
             },
             allow_nan=False,
             separators=(",", ":"),
@@ -140,10 +142,11 @@ def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
         data = json.loads(text)
         baselines = {str(name): Baseline.from_plain(plain) for name, plain in data["baselines"].items()}
         samples = {str(name): (int(low), int(high)) for name, (low, high) in data["samples"].items()}
+        cursors = {str(name): float(time) for name, time in data["cursors"].items()}
         states = dict(data["streams"])
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError) as broken:
         raise ValueError(f"stored evidence is damaged: {broken!r}") from broken
-    fresh = _with_streams(plan, Evidence(as_of=as_of, baselines=baselines, samples=samples))
+    fresh = _with_streams(plan, Evidence(as_of=as_of, baselines=baselines, samples=samples, cursors=cursors))
     if states.keys() != fresh.streams.keys():
         raise ValueError(f"stored evidence has the streams {sorted(states)}, the gates make {sorted(fresh.streams)}")
     streams = {
@@ -154,7 +157,7 @@ def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
 
 def new_stratum(evidence: Evidence, as_of: datetime) -> Evidence:
     """Return the evidence after a change of weight: counting goes on at ``as_of``, samples of the step start at 0."""
-    return replace(evidence, as_of=as_of, samples={})
+    return replace(evidence, as_of=as_of, samples={}, cursors={})
 
 
 def observe(plan: Plan, evidence: Evidence, reading: Reading, window: Window) -> Evidence:
@@ -171,28 +174,30 @@ def observe(plan: Plan, evidence: Evidence, reading: Reading, window: Window) ->
     """
     seen = replace(evidence, as_of=window[1], troubles={}, candidate_errors=None, candidate_requests=None, share=None)
     for gate in plan.gates:
+        span = Span(*window, seen.cursors)
         signal = reading.signals.get(gate.name, SignalReading(targets={}))
         trouble = next((Trouble(text, variant) for variant, text in sorted(signal.trouble.items())), None)
         try:
-            seen = _with_trouble(seen, gate, trouble) if trouble else _look(seen, gate, signal, window)
+            seen = _with_trouble(seen, gate, trouble) if trouble else _look(seen, gate, signal, span)
         except ValueError as unusable:
             seen = _with_trouble(seen, gate, Trouble(str(unusable)))
-    return seen
+    return seen if seen.baselines == evidence.baselines else _with_streams(plan, seen)
 
 
 def learn_baseline(plan: Plan, evidence: Evidence, reading: Reading, window: Window) -> Evidence:
     """Return the evidence after a look before any traffic: only the baseline's histograms and its presence count."""
     seen = replace(evidence, as_of=window[1], troubles={})
     for gate in plan.gates:
+        span = Span(*window, seen.cursors)
         signal = reading.signals.get(gate.name, SignalReading(targets={}))
         text = signal.trouble.get(Variant.BASELINE)
         try:
             if text:
                 seen = _with_trouble(seen, gate, Trouble(text, Variant.BASELINE))
             elif gate.kind is SignalKind.LATENCY:
-                seen = _learn_histogram(seen, gate, signal, window)
+                seen = _learn_histogram(seen, gate, signal, span)
             else:
-                _counts(gate, signal, Variant.BASELINE, window)
+                events_of(gate.name, signal, Variant.BASELINE, span)
         except ValueError as unusable:
             seen = _with_trouble(seen, gate, Trouble(str(unusable), Variant.BASELINE))
     return _with_streams(plan, seen)
@@ -250,10 +255,11 @@ def _with_trouble(evidence: Evidence, gate: Gate, trouble: Trouble) -> Evidence:
     return replace(evidence, troubles={**evidence.troubles, gate.name: trouble})
 
 
-def _look(evidence: Evidence, gate: Gate, signal: SignalReading, window: Window) -> Evidence:
+def _look(evidence: Evidence, gate: Gate, signal: SignalReading, span: Span) -> Evidence:
     if gate.kind is SignalKind.LATENCY:
-        return _look_at_latency(evidence, gate, signal, window)
-    arms = [_counts(gate, signal, variant, window) for variant in Variant]
+        return _look_at_latency(evidence, gate, signal, span)
+    arms = [events_of(gate.name, signal, variant, span) for variant in Variant]
+    evidence = replace(evidence, cursors=cursors_after(gate.name, signal, span))
     if arms == [None, None]:
         return evidence
     baseline, candidate = (arm or OneArmCounts(0, 0) for arm in arms)
@@ -267,11 +273,16 @@ def _look(evidence: Evidence, gate: Gate, signal: SignalReading, window: Window)
     return seen
 
 
-def _look_at_latency(evidence: Evidence, gate: Gate, signal: SignalReading, window: Window) -> Evidence:
-    arms = [_buckets(gate, signal, variant, window) for variant in Variant]
+def _look_at_latency(evidence: Evidence, gate: Gate, signal: SignalReading, span: Span) -> Evidence:
+    arms = [buckets_of(gate.name, signal, variant, span) for variant in Variant]
     known = evidence.baselines.get(gate.name)
-    design = None if known is None else latency_design(known, slowdown(gate))
-    if arms == [None, None] or known is None or design is None:
+    if known is None or known.total < ENOUGH:
+        # What was learnt before the rollout is lost. The baseline still serves, and what it shows up to now may fix
+        # the scores for what comes after.
+        return _learn_histogram(evidence, gate, signal, span)
+    evidence = replace(evidence, cursors=cursors_after(gate.name, signal, span))
+    design = latency_design(known, slowdown(gate))
+    if arms == [None, None] or design is None:
         return evidence
     baseline, candidate = (rebucket(known.edges, arm or {}) for arm in arms)
     tick = design.tick(TwoArmHistogram(known.edges, baseline, candidate))
@@ -279,8 +290,9 @@ def _look_at_latency(evidence: Evidence, gate: Gate, signal: SignalReading, wind
     return _counted(seen, gate, sum(baseline), sum(candidate))
 
 
-def _learn_histogram(evidence: Evidence, gate: Gate, signal: SignalReading, window: Window) -> Evidence:
-    buckets = _buckets(gate, signal, Variant.BASELINE, window)
+def _learn_histogram(evidence: Evidence, gate: Gate, signal: SignalReading, span: Span) -> Evidence:
+    buckets = buckets_of(gate.name, signal, Variant.BASELINE, span)
+    evidence = replace(evidence, cursors=cursors_after(gate.name, signal, span))
     if not buckets or not sum(buckets.values()):
         return evidence
     known = evidence.baselines.get(gate.name)
@@ -302,32 +314,3 @@ def _advance(evidence: Evidence, gate: Gate, tick: TwoArmCounts | TwoArmHistogra
 def _counted(evidence: Evidence, gate: Gate, baseline: int, candidate: int) -> Evidence:
     before = evidence.samples.get(gate.name, (0, 0))
     return replace(evidence, samples={**evidence.samples, gate.name: (before[0] + baseline, before[1] + candidate)})
-
-
-def _counts(gate: Gate, signal: SignalReading, variant: Variant, window: Window) -> OneArmCounts | None:
-    targets = _targets(gate, signal, variant)
-    return pool(
-        count_events(dict(target.events.items()), dict(target.total.items()), _seconds(window)) for target in targets
-    )
-
-
-def _buckets(gate: Gate, signal: SignalReading, variant: Variant, window: Window) -> Buckets | None:
-    return pool_buckets([_target_buckets(target, window) for target in _targets(gate, signal, variant)])
-
-
-def _targets(gate: Gate, signal: SignalReading, variant: Variant) -> tuple[Target, ...]:
-    targets = signal.targets.get(variant, ())
-    if not targets:
-        raise ValueError(f"no series of the {variant.value.lower()} for {gate.name}")
-    return targets
-
-
-def _target_buckets(target: Target, window: Window) -> Buckets | None:
-    if target.native:
-        samples = [NativeSample(time, buckets) for time, buckets in target.native]
-        return native_gains(samples, _seconds(window))
-    return classic_gains(target.buckets, _seconds(window))
-
-
-def _seconds(window: Window) -> tuple[float, float]:
-    return window[0].timestamp(), window[1].timestamp()
