@@ -17,7 +17,7 @@ from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
 from davylamp.api.v1alpha1.status import ModelRolloutStatus, Signal
 from davylamp.api.v1alpha1.steps import Step
 from davylamp.api.v1alpha1.stored import Damage, read_status
-from davylamp.core.model import Phase, Verdict, worst
+from davylamp.core.model import Phase, worst
 from davylamp.wording import plain
 
 UNREADABLE: Final = "?"
@@ -126,11 +126,6 @@ def read_spec(raw: Mapping[str, Any]) -> ModelRolloutSpec | None:
         return ModelRolloutSpec.parse(spec)
     except (ValueError, RecursionError):
         return None
-
-
-def blamed(status: ModelRolloutStatus) -> tuple[Signal, ...]:
-    """Return the signals that say that the candidate is worse."""
-    return tuple(signal for signal in status.signals if signal.verdict is Verdict.REGRESSED)
 
 
 def _rungs(spec: ModelRolloutSpec | None, policy: PolicySpec | None, status: ModelRolloutStatus) -> Iterable[Rung]:
