@@ -1,7 +1,8 @@
 """Leadership by a Lease, and the epoch that fences former leaders.
 
 Rule 1: whether the lease of another has expired is judged by when this process saw it change, never by the times in it.
-Rule 2: the epoch is the number of takeovers; it stands on every route and status that is written, and never falls.
+Rule 2: the epoch rises with every takeover; it stands on every route and status that is written, and never falls, also
+where the Lease itself was lost: a new one begins at the minutes since 1970, which are ahead of any count before.
 Rule 3: a leader that could not renew in time stops by itself before another may begin.
 """
 
@@ -70,13 +71,14 @@ class Leadership:
 
     async def release(self) -> None:
         """Let another lead at once."""
-        if not self.valid:
+        if self._renewed is None:
             return
         self._renewed = None
         try:
             lease = await self._kube.get(f"{self._path}/{NAME}")
-            lease["spec"]["holderIdentity"] = ""
-            await self._kube.replace(f"{self._path}/{NAME}", lease)
+            if self._ours(lease.get("spec") or {}):
+                lease["spec"]["holderIdentity"] = ""
+                await self._kube.replace(f"{self._path}/{NAME}", lease)
         except DavylampError as error:
             self._log.warning("lease_not_released", why=str(error))
 
@@ -85,16 +87,25 @@ class Leadership:
         try:
             lease = await self._kube.get(f"{self._path}/{NAME}")
         except NotFound:
-            await self._write(None, 1, asked_at)
+            minutes = int(asked_at.timestamp()) // 60
+            await self._write(None, max(self.epoch + 1, minutes), asked_at)
             return
         spec = lease.get("spec") or {}
-        holder, epoch = spec.get("holderIdentity") or "", int(spec.get("leaseTransitions") or 0)
-        if holder == self._settings.identity and self._renewed is not None:
-            await self._write(lease, epoch, asked_at)
-        elif holder in {"", self._settings.identity} or self._expired(spec, asked_at):
-            await self._write(lease, epoch + 1, asked_at)
+        if self._ours(spec) and self._renewed is not None:
+            await self._write(lease, self.epoch, asked_at)
+        elif self._free(spec) or self._expired(spec, asked_at):
+            await self._write(lease, max(self.epoch, _epoch(spec)) + 1, asked_at)
         else:
             self._renewed = None
+
+    def _ours(self, spec: dict[str, Any]) -> bool:
+        """Whether the lease says what this process wrote last; another of the same name has another epoch."""
+        return spec.get("holderIdentity") == self._settings.identity and _epoch(spec) == self.epoch
+
+    def _free(self, spec: dict[str, Any]) -> bool:
+        """Whether nobody holds the lease, or this process did before it was started again."""
+        holder = spec.get("holderIdentity") or ""
+        return not holder or (holder == self._settings.identity and self.epoch == 0)
 
     def _expired(self, spec: dict[str, Any], now: datetime) -> bool:
         record = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
@@ -128,3 +139,7 @@ class Leadership:
             self._renewed = None
             raise
         self.epoch, self._renewed = epoch, asked_at
+
+
+def _epoch(spec: dict[str, Any]) -> int:
+    return int(spec.get("leaseTransitions") or 0)
