@@ -15,8 +15,8 @@ import aiohttp
 from davylamp.core.model import Severity
 from davylamp.errors import SpecError, Unavailable
 from davylamp.notifiers.posting import post
-from davylamp.wording import shortened
 from davylamp.ports import Message
+from davylamp.wording import shortened
 
 RECEIVER: Final = "PagerDuty"
 ENDPOINTS: Final = MappingProxyType({"US": "https://events.pagerduty.com", "EU": "https://events.eu.pagerduty.com"})

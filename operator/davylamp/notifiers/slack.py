@@ -9,8 +9,8 @@ import aiohttp
 from davylamp.core.model import Severity
 from davylamp.errors import SpecError, Unavailable
 from davylamp.notifiers.posting import Answer, post
-from davylamp.wording import plain, shortened_pieces
 from davylamp.ports import Message
+from davylamp.wording import plain, shortened_pieces
 
 RECEIVER: Final = "Slack"
 #: Where incoming webhooks live. A Secret that names another place is refused: it could point into the cluster.
