@@ -9,6 +9,8 @@ from davylamp.runtime.kube import Kube
 
 #: Rollouts that are looked at together share a listing of this age.
 _FRESH: Final = timedelta(milliseconds=400)
+#: A namespace that nobody asked about for so long is forgotten.
+_FORGOTTEN: Final = timedelta(minutes=10)
 
 
 class Endpoints:
@@ -39,7 +41,16 @@ class Endpoints:
             if known is None or self._clock.now() - known[0] > _FRESH:
                 known = self._clock.now(), await self._count(namespace)
                 self._known[namespace] = known
+                self._forget()
             return known[1]
+
+    def _forget(self) -> None:
+        """Drop namespaces that nobody asks about any more."""
+        now = self._clock.now()
+        for namespace in [name for name, (at, _) in self._known.items() if now - at > _FORGOTTEN]:
+            del self._known[namespace]
+            if not self._locks[namespace].locked():
+                del self._locks[namespace]
 
     async def _count(self, namespace: str) -> dict[str, int]:
         services, slices = await asyncio.gather(

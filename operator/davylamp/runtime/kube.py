@@ -5,8 +5,10 @@ caller does next. No request is sent twice by itself: whether a write took effec
 """
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -17,8 +19,12 @@ from davylamp.errors import Conflict, DavylampError, NotFound, SpecError, Unavai
 from davylamp.runtime.settings import Settings
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=10, connect=3)
+#: Credentials that the server does not know are read anew this often, in seconds.
+_REREAD_EVERY: Final = 5.0
 _LONGEST_WORDS: Final = 500
 JSON_PATCH: Final = "application/json-patch+json"
+#: Names are lower-case letters, digits, '-' and '.'; anything else in a path could lead to another object.
+_PATH: Final = re.compile(r"(?:/(?!\.)[A-Za-z0-9.-]+)+", re.ASCII)
 
 
 async def connect(settings: Settings, failed: Callable[[str], None]) -> "Kube":
@@ -31,17 +37,26 @@ async def connect(settings: Settings, failed: Callable[[str], None]) -> "Kube":
     failed
         Told of every failed request: its kind, for a metric.
     """
+
+    async def configured() -> client.Configuration:
+        return await _configuration(settings.connections)
+
+    allowance = Allowance(settings.requests_per_second, settings.burst)
+    return Kube(client.ApiClient(await configured()), allowance, failed, reread=configured)
+
+
+async def _configuration(connections: int) -> client.Configuration:
     configuration = client.Configuration()
     try:
         config.load_incluster_config(client_configuration=configuration)
     except config.ConfigException:
         try:
             await config.load_kube_config(client_configuration=configuration)
-        except config.ConfigException as error:
+        except (config.ConfigException, OSError, ValueError) as error:
             raise SpecError(f"no service account and no usable kubeconfig: {error}") from error
-    configuration.connection_pool_maxsize = settings.connections
+    configuration.connection_pool_maxsize = connections
     configuration.retries = None
-    return Kube(client.ApiClient(configuration), Allowance(settings.requests_per_second, settings.burst), failed)
+    return configuration
 
 
 class Allowance:
@@ -70,13 +85,34 @@ class Kube:
     """Requests with plain objects; implements `davylamp.routers.api.Api`.
 
     `NotFound`: it does not exist. `Conflict`: 409, or a failed test of a JSON patch. `SpecError`: refused for good.
-    `Unavailable`: no answer, 429 or 5xx; whether a write took effect is unknown.
+    `Unavailable`: no answer, 401, 429 or 5xx; whether a write took effect is unknown.
+
+    Parameters
+    ----------
+    api
+        Connections and credentials.
+    allowance
+        Limit on requests.
+    failed
+        Told of every failed request: its kind, for a metric.
+    reread
+        Reads the configuration anew, when the server does not know the credentials at hand (401): a kubeconfig's token
+        expires. None to keep them.
     """
 
-    def __init__(self, api: client.ApiClient, allowance: Allowance, failed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        api: client.ApiClient,
+        allowance: Allowance,
+        failed: Callable[[str], None],
+        *,
+        reread: Callable[[], Awaitable[client.Configuration]] | None = None,
+    ) -> None:
         self._api = api
         self._allowance = allowance
         self._failed = failed
+        self._reread = reread
+        self._reread_at = float("-inf")
 
     async def close(self) -> None:
         """Close the connections."""
@@ -88,7 +124,10 @@ class Kube:
 
     async def list(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the whole list by a consistent read."""
-        return await self.request("GET", path, query=query)
+        answer = await self.request("GET", path, query=query)
+        if not isinstance(answer.get("items"), list):
+            raise Unavailable(f"the API server's answer to GET {path} is not a list")
+        return answer
 
     async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Create an object."""
@@ -113,6 +152,8 @@ class Kube:
         query: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Send one request and return the answer's object; errors as the class says."""
+        if not _PATH.fullmatch(path):
+            raise SpecError(f"{path[:_LONGEST_WORDS]!r} is not the path of an object: a name in it is wrong")
         await self._allowance.take(urgent=method == "PATCH")
         try:
             return await self._send(method, path + ("?" + urlencode(query) if query else ""), body, content_type)
@@ -131,9 +172,20 @@ class Kube:
                 method, self._api.configuration.host + path, headers=headers, body=body, _request_timeout=_TIMEOUT
             )
             text = await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, config.ConfigException) as error:
             raise Unavailable(f"the API server did not answer {where}: {type(error).__name__}") from error
+        if response.status == 401:
+            await self._refresh_credentials()
         return _answer(response.status, text, where)
+
+    async def _refresh_credentials(self) -> None:
+        """Read the credentials anew, now and then."""
+        now = asyncio.get_running_loop().time()
+        if self._reread is None or now - self._reread_at < _REREAD_EVERY:
+            return
+        self._reread_at = now
+        with contextlib.suppress(SpecError):
+            self._api.configuration.api_key = (await self._reread()).api_key
 
 
 def _answer(status: int, text: bytes, where: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What the operator is told at its start."""
 
 import os
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
         "DAVYLAMP_KOPF_HINTS": "whether Kopf watches for changes (true); without it, changes are seen by relisting",
     }
 )
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_ENDPOINT: Final = re.compile(r"https?://[^\s/@?#]+/?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     """
     host, port = _listen(environment.get("DAVYLAMP_LISTEN", "0.0.0.0:8080"))
     endpoints = {
-        receiver: environment[name]
+        receiver: _endpoint(environment, name)
         for receiver, name in (("slack", "DAVYLAMP_SLACK_ENDPOINT"), ("pagerDuty", "DAVYLAMP_PAGERDUTY_ENDPOINT"))
         if environment.get(name)
     }
@@ -97,16 +101,41 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     if log_format not in {"json", "console"}:
         raise SpecError(f"DAVYLAMP_LOG_FORMAT must be json or console, got {log_format!r}")
     return Settings(
-        namespace=environment.get("DAVYLAMP_NAMESPACE") or "davylamp-system",
-        watch_namespaces=tuple(filter(None, environment.get("DAVYLAMP_WATCH_NAMESPACES", "").split(","))),
+        namespace=_namespace("DAVYLAMP_NAMESPACE", environment.get("DAVYLAMP_NAMESPACE") or "davylamp-system"),
+        watch_namespaces=_namespaces(environment, "DAVYLAMP_WATCH_NAMESPACES"),
         identity=environment.get("DAVYLAMP_IDENTITY") or f"{socket.gethostname()}-{os.getpid()}",
         host=host,
         port=port,
         log_format=log_format,
         status_every=timedelta(seconds=_number(environment, "DAVYLAMP_STATUS_EVERY_SECONDS", 10.0)),
         endpoints=endpoints,
-        kopf_hints=environment.get("DAVYLAMP_KOPF_HINTS", "true").lower() != "false",
+        kopf_hints=_flag(environment, "DAVYLAMP_KOPF_HINTS"),
     )
+
+
+def _namespace(variable: str, name: str) -> str:
+    if not _NAMESPACE.fullmatch(name):
+        raise SpecError(f"{variable} must name namespaces (lower-case letters, digits and '-'), got {name!r}")
+    return name
+
+
+def _namespaces(environment: Mapping[str, str], variable: str) -> tuple[str, ...]:
+    names = (name.strip() for name in environment.get(variable, "").split(","))
+    return tuple(dict.fromkeys(_namespace(variable, name) for name in names if name))
+
+
+def _endpoint(environment: Mapping[str, str], variable: str) -> str:
+    text = environment[variable]
+    if not _ENDPOINT.fullmatch(text):
+        raise SpecError(f"{variable} must be scheme, host and port, such as http://127.0.0.1:8080, got {text!r}")
+    return text.rstrip("/")
+
+
+def _flag(environment: Mapping[str, str], variable: str) -> bool:
+    text = environment.get(variable) or "true"
+    if text.lower() not in {"true", "false"}:
+        raise SpecError(f"{variable} must be true or false, got {text!r}")
+    return text.lower() == "true"
 
 
 def _listen(text: str) -> tuple[str, int]:
