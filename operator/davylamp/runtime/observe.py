@@ -1,16 +1,22 @@
 """Gather all facts of one look before anything is judged."""
 
 import asyncio
-from dataclasses import dataclass
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
+
+import structlog
 
 from davylamp.api.v1alpha1.convert import pair_ref
-from davylamp.core.evidence import learn_baseline, observe, source_down
+from davylamp.core.evidence import Evidence, learn_baseline, observe, source_down
 from davylamp.core.judge import judge
-from davylamp.core.model import Pair, RouteTrouble, RouteView, Variant, World
+from davylamp.core.model import Judgement, Pair, RouteTrouble, RouteView, Variant, World
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading
-from davylamp.errors import SpecError, Unavailable
+from davylamp.core.report import GateReport
+from davylamp.errors import DavylampError, SpecError, Unavailable
 from davylamp.ports import Router, RouteRef, RouteState
 from davylamp.runtime.blueprint import Blueprint
 from davylamp.runtime.catalogue import Catalogue, Object, route_name
@@ -18,6 +24,10 @@ from davylamp.runtime.endpoints import Endpoints
 from davylamp.runtime.reading import Sources, window_for
 from davylamp.runtime.session import Session
 from davylamp.runtime.telemetry import Telemetry
+
+_log: Final = structlog.get_logger("davylamp")
+_UNEXPECTED: Final = "an unexpected error in Davylamp: see the operator's log, and report it"
+_BLIND: Final = "no signal is read, since the spec or its policy cannot be used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +38,15 @@ class Look:
     ref: RouteRef
     route: RouteState
     complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What the signals of one look have come to."""
+
+    evidence: Evidence
+    read_at: datetime | None
+    newest: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +83,14 @@ class Observer:
         attempt = session.progress.attempt
         pair = plan.pair if attempt is None or session.progress.ended else attempt.pair
         ref = pair_ref(pair, session.name.namespace)
-        route, (ready, complete), _ = await asyncio.gather(
-            self.router.read(ref), self._ready(session, pair), self._signals(session, plan, blueprint, now)
-        )
+        async with _together() as group:
+            reading = group.create_task(self.router.read(ref))
+            counting = group.create_task(self._ready(session, pair))
+            seeing = group.create_task(self._sight(session, plan, blueprint, now))
+        route, (ready, complete), sight = reading.result(), counting.result(), seeing.result()
+        session.evidence, session.read_at, session.newest = sight.evidence, sight.read_at, sight.newest
         route = self._taken(session, manifest, route)
-        session.judgement, session.reports = judge(plan, session.evidence, _attempts(session, plan))
+        session.judgement, session.reports = _judged(session, plan)
         world = World(
             uid=session.uid,
             deleting="deletionTimestamp" in manifest["metadata"],
@@ -93,32 +115,62 @@ class Observer:
         names = {Variant.BASELINE: pair.baseline, Variant.CANDIDATE: pair.candidate}
         try:
             counts = await self.endpoints.ready(session.name.namespace)
-        except Unavailable:
+        except DavylampError:
             return dict.fromkeys(names, 1), False
         return {variant: counts.get(text.rpartition(":")[0], 0) for variant, text in names.items()}, True
 
-    async def _signals(self, session: Session, plan: Plan, blueprint: Blueprint | None, now: datetime) -> None:
-        """Advance the evidence by one window, if it is time for one."""
-        if blueprint is None or not _needs_signals(session):
-            return
+    async def _sight(self, session: Session, plan: Plan, blueprint: Blueprint | None, now: datetime) -> Sight:
+        """Return the evidence, advanced by one window if it is time for one.
+
+        Nothing is changed here: a look that cannot read the route ends, and its samples are read again by the next. No
+        fault in here keeps a lowering from being decided.
+        """
         evidence = session.evidence
+        before = Sight(evidence, session.read_at, session.newest)
+        if not _needs_signals(session):
+            return before
+        if blueprint is None:
+            return replace(before, evidence=source_down(plan, evidence, _BLIND))
         early = session.read_at is not None and now - session.read_at < plan.interval * 0.5
         window = window_for(evidence.as_of, now)
         if early or window is None:
-            return
-        session.read_at = now
+            # The requests of the last look were counted by the trip wire then.
+            return replace(before, evidence=replace(evidence, candidate_errors=None, candidate_requests=None))
         try:
             reading = await self.sources.read(blueprint, session.name.namespace, window)
+            return _advanced(session, plan, reading, window)
         except (Unavailable, SpecError) as error:
             self.telemetry.source_errors.labels(blueprint.source).inc()
-            session.evidence = source_down(plan, evidence, str(error))
-            return
-        serving = session.progress.step >= 0 and session.progress.attempt is not None
-        session.newest = _newest(reading, Variant.CANDIDATE if serving else Variant.BASELINE)
-        if serving:
-            session.evidence = observe(plan, evidence, reading, window)
-        else:
-            session.evidence = learn_baseline(plan, evidence, reading, window)
+            return replace(before, evidence=source_down(plan, evidence, str(error)), read_at=now)
+        except Exception:  # noqa: BLE001 - as the docstring says
+            _log.exception("signals_failed", rollout=str(session.name))
+            return replace(before, evidence=source_down(plan, evidence, _UNEXPECTED), read_at=now)
+
+
+def _advanced(session: Session, plan: Plan, reading: Reading, window: tuple[datetime, datetime]) -> Sight:
+    serving = session.progress.step >= 0 and session.progress.attempt is not None
+    newest = _newest(reading, Variant.CANDIDATE if serving else Variant.BASELINE)
+    advance = observe if serving else learn_baseline
+    return Sight(advance(plan, session.evidence, reading, window), window[1], newest)
+
+
+def _judged(session: Session, plan: Plan) -> tuple[Judgement, tuple[GateReport, ...]]:
+    """Return what the gates say; if they cannot be judged, nothing was seen."""
+    try:
+        return judge(plan, session.evidence, _attempts(session, plan))
+    except Exception:  # noqa: BLE001 - a fault in here must not keep a lowering from being decided
+        _log.exception("judgement_failed", rollout=str(session.name))
+        return Judgement(), ()
+
+
+@contextlib.asynccontextmanager
+async def _together() -> AsyncIterator[asyncio.TaskGroup]:
+    """Run tasks of which the first failure ends all, and is raised as it is: none goes on behind the next look."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from failures.exceptions[0].__cause__
 
 
 def _needs_signals(session: Session) -> bool:

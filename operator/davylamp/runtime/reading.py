@@ -1,6 +1,7 @@
 """Read a rollout's signals through its MetricSource; one source object serves all rollouts that name it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -14,13 +15,38 @@ from davylamp.runtime.blueprint import Blueprint
 from davylamp.runtime.catalogue import Catalogue, Name
 from davylamp.runtime.kube import Kube
 from davylamp.runtime.secret import secret_value
-from davylamp.sources.prometheus import PrometheusSource
+from davylamp.sources import SOURCES, OpenSource
 from davylamp.sources.settings import Credentials, PrometheusSettings
 
 #: How far a first look reaches back.
 FIRST_WINDOW: Final = timedelta(seconds=60)
 #: After a longer gap the window begins anew: old samples are dropped rather than read in one huge answer.
 LONGEST_GAP: Final = timedelta(minutes=5)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A source object, by the version of the MetricSource that it was made from, and how many are reading from it."""
+
+    version: str
+    source: OpenSource
+    spec: MetricSourceSpec
+    readers: int = 0
+    retired: bool = False
+
+    async def read(self, request: Request) -> Reading:
+        """Read; the last reader of a source that was replaced closes it."""
+        self.readers += 1
+        try:
+            return await self.source.read(request)
+        finally:
+            self.readers -= 1
+            await self.close_unused()
+
+    async def close_unused(self) -> None:
+        """Close the connections of a source that was replaced, once nobody reads from it."""
+        if self.retired and self.readers == 0:
+            await self.source.close()
 
 
 class Sources:
@@ -39,7 +65,7 @@ class Sources:
         self._clock = clock
         self._catalogue = catalogue
         self._namespace = namespace
-        self._open: dict[str, tuple[str, PrometheusSource]] = {}
+        self._open: dict[str, _Open] = {}
 
     async def read(self, blueprint: Blueprint, namespace: str, window: tuple[datetime, datetime]) -> Reading:
         """Return the raw samples of a window.
@@ -51,41 +77,43 @@ class Sources:
         Unavailable
             If it does not answer in full.
         """
-        spec, source = await self._source(blueprint.source)
+        used = await self._source(blueprint.source)
         request = Request(
             namespace=namespace,
             variants=blueprint.variants,
             signals=blueprint.signals,
             start=window[0],
             end=window[1],
-            lookback=parse_duration(spec.prometheus.max_sample_age),
+            lookback=parse_duration(used.spec.prometheus.max_sample_age),
         )
-        return await source.read(request)
+        return await used.read(request)
 
     async def close(self) -> None:
         """Close all connections."""
-        for _, source in self._open.values():
-            await source.close()
+        for used in self._open.values():
+            await used.source.close()
 
-    async def _source(self, name: str) -> tuple[MetricSourceSpec, PrometheusSource]:
+    async def _source(self, name: str) -> _Open:
+        for gone in [name for name in self._open if self._catalogue.find(METRIC_SOURCE, Name("", name)) is None]:
+            await _retire(self._open.pop(gone))
         found = self._catalogue.find(METRIC_SOURCE, Name("", name))
         if found is None:
             raise SpecError(
                 f"MetricSource {name} does not exist: the platform team creates it, or correct signals.source"
             )
+        version = found["metadata"]["resourceVersion"]
+        known = self._open.get(name)
+        if known is not None and known.version == version:
+            return known
         try:
             spec = MetricSourceSpec.parse(found.get("spec") or {})
         except ValueError as wrong:
             raise SpecError(f"MetricSource {name}: {wrong}") from wrong
-        version = found["metadata"]["resourceVersion"]
-        known = self._open.get(name)
-        if known is not None and known[0] == version:
-            return spec, known[1]
+        source = SOURCES["prometheus"](_settings(name, spec), self._clock, lambda: self._credentials(found["spec"]))
+        opened = self._open[name] = _Open(version, source, spec)
         if known is not None:
-            await known[1].close()
-        source = PrometheusSource(_settings(name, spec), self._clock, lambda: self._credentials(found["spec"]))
-        self._open[name] = version, source
-        return spec, source
+            await _retire(known)
+        return opened
 
     async def _credentials(self, spec: Mapping[str, Any]) -> Credentials:
         prometheus = spec["prometheus"]
@@ -100,6 +128,11 @@ class Sources:
 
     async def _value(self, ref: Mapping[str, Any] | None) -> str | None:
         return None if ref is None else await secret_value(self._kube, self._namespace, ref)
+
+
+async def _retire(used: _Open) -> None:
+    used.retired = True
+    await used.close_unused()
 
 
 def window_for(as_of: datetime | None, now: datetime) -> tuple[datetime, datetime] | None:

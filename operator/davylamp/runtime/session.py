@@ -100,7 +100,7 @@ def _stored_evidence(plan: Plan, manifest: Object) -> Evidence:
         return replace(begin(plan), troubles=unread)
     try:
         evidence = resume(plan, checkpoint.state, checkpoint.as_of)
-    except ValueError as damaged:
+    except (ValueError, ArithmeticError, LookupError, TypeError) as damaged:
         structlog.get_logger("davylamp").warning("evidence_lost", why=str(damaged))
         evidence = begin(plan)
     return replace(evidence, troubles=unread)
