@@ -120,8 +120,9 @@ def _waiting(case: Case) -> Decision | None:
         if step is not None and step.weight is None:
             return stay(case, Phase.PAUSED, Reason.PAUSED_BY_STEP, f"the ladder pauses at {text}")
         return stay(case, phase, Reason.BAKING, f"baking at {text}")
-    if step is not None and case.world.judgement.samples < step.min_samples:
-        text = f"{case.world.judgement.samples:,} of {step.min_samples:,} requests of each variant"
+    needed = 0 if step is None else plan.samples_at(progress.step)
+    if case.world.judgement.samples < needed:
+        text = f"{case.world.judgement.samples:,} of {needed:,} requests of each variant"
         return stay(case, phase, Reason.SAMPLING, f"{text} at {progress.requested}")
     return None
 

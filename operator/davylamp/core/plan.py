@@ -167,6 +167,13 @@ class Plan:
                 return weight
         return Weight(0)
 
+    def samples_at(self, step: int) -> int:
+        """Return the requests that step ``step`` asks of each variant: its own, or for a pause that of the step before."""
+        for index in range(min(step, len(self.steps) - 1), -1, -1):
+            if self.steps[index].weight is not None:
+                return self.steps[index].min_samples
+        return 0
+
     def rung_below(self, weight: Weight) -> int:
         """Return the highest step whose weight is at most ``weight``; -1 if there is none."""
         fitting = [i for i, step in enumerate(self.steps) if step.weight is not None and step.weight <= weight]
