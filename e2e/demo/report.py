@@ -1,0 +1,66 @@
+"""The table at the end, and the report file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from e2e.demo.receivers import Received
+from e2e.demo.results import Result, as_json
+from e2e.demo.scenario import PROMOTED, ROLLED_BACK
+
+_STYLES: Final = {PROMOTED: "bold green", ROLLED_BACK: "bold red"}
+_NONE: Final = "-"
+
+
+def write_report(file: Path, results: Iterable[Result]) -> None:
+    """Write the table as JSON, whole or not at all."""
+    part = file.with_name(f".{file.name}.part")
+    part.write_text(json.dumps(as_json(results), indent=2) + "\n", encoding="utf-8")
+    part.replace(file)
+
+
+def print_results(console: Console, results: Sequence[Result]) -> None:
+    """Print the table."""
+    table = Table(title="What became of the three", title_justify="left", title_style="bold", expand=True)
+    for heading in ("rollout", "outcome"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("reason", ratio=1, overflow="fold")
+    for heading in ("detected\nafter", "weight 0\nafter", "last bad\nanswer", "bad\nrequests", "of these\nfailed"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for found in results:
+        table.add_row(
+            found.rollout,
+            Text(found.outcome, style=_STYLES.get(found.outcome, "bold yellow")),
+            Text(found.reason),
+            *(seconds(value) for value in (found.detection_seconds, found.rollback_seconds, found.last_bad_seconds)),
+            f"{found.bad_requests:,}",
+            f"{found.failed_requests:,}",
+        )
+    console.print(table)
+    console.print(
+        "Seconds count from the moment at which the candidate was bad and had traffic: its first answer (pruned), or "
+        "the switch that made its servers fail (flaky). Weight 0 is when the API server showed the route without it.",
+        style="dim",
+    )
+
+
+def print_messages(console: Console, received: Sequence[Received]) -> None:
+    """Print one line for each message."""
+    console.print(Text("What people were told", style="bold"))
+    for message in received:
+        who = f"{message.receiver} ({message.kind or 'unknown'})"
+        mistake = f" [{message.mistake}]" if message.mistake else ""
+        line = f"{message.at:%H:%M:%S} {who:28} {message.rollout:7} {message.text}{mistake}"
+        console.print(Text(line, overflow="ellipsis", no_wrap=True), soft_wrap=not console.is_terminal)
+
+
+def seconds(value: float | None) -> str:
+    """Return a time for people."""
+    return _NONE if value is None else f"{value:.1f} s"
