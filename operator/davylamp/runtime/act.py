@@ -11,7 +11,7 @@ from typing import assert_never
 import structlog
 
 from davylamp.core.model import Decision, Lower, Prepare, Progress, Raise, Release, Repoint, Restore
-from davylamp.errors import Conflict, DavylampError, Unavailable
+from davylamp.errors import DavylampError, Unavailable
 from davylamp.ports import Clock, RouteChange, Router
 from davylamp.runtime.lease import Leadership
 from davylamp.runtime.publish import Publisher, Turn
@@ -47,7 +47,7 @@ class Actor:
             case Restore() | Repoint() as change:
                 await self._give_back(turn, decision.progress, change)
             case Release():
-                await self.publisher.finalizer(turn.session, turn.manifest, present=False)
+                return await self.publisher.finalizer(turn.session, turn.manifest, present=False) is not None
             case never:
                 assert_never(never)
         return True
@@ -89,7 +89,8 @@ class Actor:
         deleting = turn.look.world.deleting
         try:
             await self.publisher.status(turn, progress)
-        except Conflict:
+        except DavylampError:
+            # A status that cannot be written keeps no object from being deleted.
             if not deleting:
                 raise
         turn.session.progress = progress

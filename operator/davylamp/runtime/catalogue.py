@@ -4,6 +4,8 @@ Rule 1: the truth is a consistent list of every kind; deletions are derived from
 Rule 2: an object never goes back in time: an older resourceVersion does not replace a newer one.
 """
 
+import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +24,7 @@ from davylamp.errors import NotFound
 from davylamp.runtime.kube import Kube
 
 Object = Mapping[str, Any]
+_OVER = frozenset({"Promoted", "RolledBack"})
 _LISTED = (ROLLOUT_POLICY, CLUSTER_ROLLOUT_POLICY, METRIC_SOURCE, NOTIFICATION_CHANNEL)
 
 
@@ -68,15 +71,24 @@ class Catalogue:
         self._namespaces = namespaces or ("",)
         self.rollouts: dict[str, Object] = {}
         self._others: dict[str, dict[Name, Object]] = {kind.name: {} for kind in _LISTED}
+        self._by_route: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._listing = asyncio.Lock()
 
     async def relist(self) -> None:
-        """List everything anew. What is not in the list any more is gone."""
+        """List everything anew. What is not in the list any more is gone.
+
+        One listing at a time, so that an older one never undoes what a newer one has shown.
+        """
+        async with self._listing:
+            await self._relist()
+
+    async def _relist(self) -> None:
         listed = [manifest async for manifest in self._list(MODEL_ROLLOUT)]
         others = {kind.name: {name_of(found): found async for found in self._list(kind)} for kind in _LISTED}
         self._others = others
         uids = {manifest["metadata"]["uid"] for manifest in listed}
         for uid in self.rollouts.keys() - uids:
-            del self.rollouts[uid]
+            self.drop(uid)
         for manifest in listed:
             self.keep(manifest)
 
@@ -88,10 +100,10 @@ class Catalogue:
         try:
             manifest = await self._kube.get(path_of(MODEL_ROLLOUT, name_of(known)))
         except NotFound:
-            self.rollouts.pop(uid, None)
+            self.drop(uid)
             return None
         if manifest["metadata"]["uid"] != uid:
-            self.rollouts.pop(uid, None)
+            self.drop(uid)
         self.keep(manifest)
         return self.rollouts.get(uid)
 
@@ -100,7 +112,24 @@ class Catalogue:
         uid = manifest["metadata"]["uid"]
         known = self.rollouts.get(uid)
         if known is None or _version(known) <= _version(manifest):
+            self.drop(uid)
             self.rollouts[uid] = manifest
+            self._by_route[_route(manifest)].add(uid)
+
+    def drop(self, uid: str) -> None:
+        """Forget a ModelRollout that is gone."""
+        known = self.rollouts.pop(uid, None)
+        if known is None:
+            return
+        here = self._by_route[_route(known)]
+        here.discard(uid)
+        if not here:
+            del self._by_route[_route(known)]
+
+    def knows(self, uid: str, version: str) -> bool:
+        """Whether a ModelRollout is known as it was at a resourceVersion, or later."""
+        known = self.rollouts.get(uid)
+        return known is not None and version.isascii() and version.isdigit() and _version(known) >= int(version)
 
     def find(self, kind: Kind, name: Name) -> Object | None:
         """Return an object of another kind; None if there is none."""
@@ -112,18 +141,25 @@ class Catalogue:
         Older is by creation, then by uid. One that is over does not count, and neither does one that is being deleted.
         """
         mine = self.rollouts[uid]
-        older = [
-            other
-            for other in self._on_route(mine)
-            if _age(other) < _age(mine) and _phase(other) not in {"Promoted", "RolledBack"}
-        ]
+        older = [other for other in self._on_route(mine) if _age(other) < _age(mine) and _phase(other) not in _OVER]
         return name_of(min(older, key=_age)) if older else None
 
+    def owner(self, attempt: str, uid: str) -> Name | None:
+        """Return the ModelRollout on the route of ``uid``, other than that, whose attempt it is and not over yet."""
+        start = attempt.rpartition("-")[0]
+        for other in self._others_on(self.rollouts[uid]):
+            if other["metadata"]["uid"][:8] == start and _phase(other) not in _OVER:
+                return name_of(other)
+        return None
+
     def _on_route(self, mine: Object) -> Iterable[Object]:
-        for uid, other in self.rollouts.items():
-            same = uid != mine["metadata"]["uid"] and _route(other) == _route(mine)
-            if same and "deletionTimestamp" not in other["metadata"]:
-                yield other
+        return (other for other in self._others_on(mine) if "deletionTimestamp" not in other["metadata"])
+
+    def _others_on(self, mine: Object) -> Iterable[Object]:
+        if not route_name(mine):
+            return []
+        others = self._by_route.get(_route(mine), set()) - {mine["metadata"]["uid"]}
+        return [self.rollouts[uid] for uid in others]
 
     async def _list(self, kind: Kind) -> Any:
         spaces = self._namespaces if kind.scope is Scope.NAMESPACED else ("",)

@@ -23,7 +23,7 @@ from davylamp.errors import DavylampError, SpecError
 from davylamp.ports import Clock
 from davylamp.runtime.act import Actor
 from davylamp.runtime.blueprint import Blueprint, blueprint
-from davylamp.runtime.catalogue import Catalogue, Object
+from davylamp.runtime.catalogue import Catalogue, Object, name_of
 from davylamp.runtime.fallback import fallback_plan
 from davylamp.runtime.lease import Leadership
 from davylamp.runtime.notify import Messenger
@@ -69,7 +69,7 @@ class Engine:
         Looks at once.
     """
 
-    def __init__(self, parts: Parts, *, workers: int = 16) -> None:
+    def __init__(self, parts: Parts, *, workers: int = 128) -> None:
         self._parts = parts
         self._sessions: dict[str, Session] = {}
         self._due: dict[str, datetime] = {}
@@ -92,15 +92,25 @@ class Engine:
         """Look at every rollout that is new, changed or gone since the last full listing."""
         rollouts = self._parts.catalogue.rollouts
         for uid in self._sessions.keys() - rollouts.keys():
-            self._parts.telemetry.forget(self._sessions.pop(uid).name)
-            self._due.pop(uid, None)
-        for uid in rollouts.keys() - self._due.keys() - self._busy:
-            self.hint(uid)
-        for uid in rollouts.keys() & self._due.keys():
-            # A rollout that is over is looked at seldom; a spec that changed unseen by a hint must not wait for that.
-            session = self._sessions.get(uid)
-            if session is not None and session.progress.ended:
+            self._gone(uid)
+        for uid, manifest in rollouts.items():
+            # A rollout that is over is looked at seldom; what changed unseen by a hint must not wait for that.
+            if uid not in self._busy and (uid not in self._due or self._changed(uid, manifest)):
                 self.hint(uid)
+
+    def _changed(self, uid: str, manifest: Object) -> bool:
+        session, metadata = self._sessions.get(uid), manifest["metadata"]
+        return session is None or session.generation != metadata["generation"] or "deletionTimestamp" in metadata
+
+    def _gone(self, uid: str) -> None:
+        self._due.pop(uid, None)
+        if session := self._sessions.pop(uid, None):
+            self._parts.telemetry.forget(session.name)
+
+    def hide(self) -> None:
+        """Show no state of any rollout, since another process leads now."""
+        for session in self._sessions.values():
+            self._parts.telemetry.hide(session.name)
 
     def forget(self) -> None:
         """Forget everything that is not stored."""
@@ -121,6 +131,14 @@ class Engine:
             task = asyncio.create_task(self._turn(uid))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    async def drain(self, patience: timedelta) -> None:
+        """Let what is under way come to its end, after `run` has ended; what takes longer is cut off."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=patience.total_seconds())
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     def _next(self) -> str | None:
         now = self._parts.clock.now()
@@ -174,6 +192,8 @@ class Engine:
                 after = timedelta(0)
             if uid in self._parts.catalogue.rollouts:
                 self._schedule(uid, self._parts.clock.now() + after)
+            else:
+                self._gone(uid)
             self._wake.set()
 
     def _failed(self, uid: str, why: str) -> timedelta:
@@ -207,11 +227,11 @@ class Engine:
     async def _with_finalizer(self, session: Session, manifest: Object) -> Object:
         if FINALIZER in (manifest["metadata"].get("finalizers") or []):
             return manifest
-        await self._parts.publisher.finalizer(session, manifest, present=True)
-        return self._parts.catalogue.rollouts[session.uid]
+        return await self._parts.publisher.finalizer(session, manifest, present=True) or manifest
 
     async def _decide(self, session: Session, manifest: Object) -> timedelta:
-        parts, now = self._parts, self._parts.clock.now()
+        parts, now, epoch = self._parts, self._parts.clock.now(), self._parts.leadership.epoch
+        session.generation = manifest["metadata"]["generation"]
         drawn, broken = self._blueprint(manifest)
         plan = drawn.plan if drawn is not None else fallback_plan(session, manifest)
         session.channels = drawn.channels if drawn is not None else session.channels
@@ -223,10 +243,17 @@ class Engine:
             decision = _invalid(decision, broken)
         self._begin_anew(session, plan, decision)
         session.outbox, news = parts.publisher.collect(session, decision.facts, now)
-        turn = Turn(session, manifest, look, now, parts.leadership.epoch)
+        turn = Turn(session, manifest, look, now, epoch)
         parts.publisher.record(session, before, decision.progress, decision.action)
         _time_rollback(parts, session, decision, look.world.route)
-        acted = await parts.actor.act(turn, decision)
+        try:
+            acted = await parts.actor.act(turn, decision)
+        except DavylampError:
+            if session.progress is before:
+                parts.publisher.withdraw(session, news)
+            else:
+                await parts.publisher.events(session, manifest, news, now)
+            raise
         parts.telemetry.show(session.name, session.progress, session.reports)
         await parts.publisher.events(session, manifest, news, now)
         return _VERIFY_AFTER if acted or before.phase != session.progress.phase else self._next_look(session, plan)
@@ -236,6 +263,9 @@ class Engine:
             return blueprint(manifest, self._parts.catalogue), None
         except SpecError as error:
             return None, str(error)
+        except Exception:  # noqa: BLE001 - whatever is wrong with a spec, its rollout can still be taken back
+            _log.exception("spec_not_read", rollout=str(name_of(manifest)))
+            return None, "an unexpected error in Davylamp while reading the spec: see the operator's log, and report it"
 
     def _begin_anew(self, session: Session, plan: Plan, decision: Decision) -> None:
         """Cut the evidence where the decision cuts it: a new attempt, or another weight accepted by the gateway."""
@@ -249,9 +279,12 @@ class Engine:
 
     def _next_look(self, session: Session, plan: Plan) -> timedelta:
         """Return how long to wait: shortly after the next scrape is visible, if scrapes come as often as looks."""
-        if session.progress.ended:
-            return _REST if session.progress.reason is not Reason.QUARANTINED else plan.interval
         now = self._parts.clock.now()
+        if session.progress.ended:
+            waiting = session.progress.reason is Reason.QUARANTINED
+            message = next_due(session.outbox, session.channels, now)
+            rest = _REST if message is None else min(_REST, message - now)
+            return plan.interval if waiting else max(plan.interval, rest)
         if session.newest is not None:
             wait = session.newest + plan.interval + _SCRAPE_DELAY - now
             if plan.interval / 2 < wait <= plan.interval:
@@ -274,8 +307,8 @@ class Engine:
         try:
             if await self._parts.messenger.deliver(session):
                 self.hint(session.uid)
-        except DavylampError as error:
-            _log.warning("not_delivered", rollout=str(session.name), why=str(error))
+        except Exception:  # noqa: BLE001 - messages are tried again with the next look
+            _log.exception("not_delivered", rollout=str(session.name))
         finally:
             self._delivering.discard(session.uid)
 

@@ -5,6 +5,7 @@ changed.
 """
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,13 +15,14 @@ import structlog
 
 from davylamp.api.v1alpha1.kinds import GROUP, MODEL_ROLLOUT, VERSION
 
-Hint = Callable[[str, str, str], None]
+#: Kind, namespace, name and resourceVersion of what changed.
+Hint = Callable[[str, str, str, str], None]
 _log: Final = structlog.get_logger("davylamp.hints")
 _LONGEST_BACKOFF: Final = 30.0
 
 
 def registry(hint: Hint) -> kopf.OperatorRegistry:
-    """Return Kopf handlers that pass on kind, namespace and name of what changed.
+    """Return Kopf handlers that pass on kind, namespace, name and resourceVersion of what changed.
 
     Parameters
     ----------
@@ -46,16 +48,17 @@ def registry(hint: Hint) -> kopf.OperatorRegistry:
         return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
 
     @kopf.on.event(GROUP, VERSION, MODEL_ROLLOUT.plural, registry=handlers)
-    def rollout_changed(namespace: str | None, name: str, **_: Any) -> None:
-        hint("rollout", namespace or "", name)
+    def rollout_changed(namespace: str | None, name: str, meta: kopf.Meta, **_: Any) -> None:
+        hint("rollout", namespace or "", name, meta.get("resourceVersion") or "")
 
     @kopf.on.event("gateway.networking.k8s.io", "v1", "httproutes", registry=handlers)
-    def route_changed(namespace: str | None, name: str, **_: Any) -> None:
-        hint("route", namespace or "", name)
+    def route_changed(namespace: str | None, name: str, meta: kopf.Meta, **_: Any) -> None:
+        hint("route", namespace or "", name, meta.get("resourceVersion") or "")
 
     @kopf.on.event("discovery.k8s.io", "v1", "endpointslices", registry=handlers)
-    def endpoints_changed(namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
-        hint("service", namespace or "", labels.get("kubernetes.io/service-name", ""))
+    def endpoints_changed(namespace: str | None, labels: kopf.Labels, meta: kopf.Meta, **_: Any) -> None:
+        service = labels.get("kubernetes.io/service-name", "")
+        hint("service", namespace or "", service, meta.get("resourceVersion") or "")
 
     return handlers
 
@@ -81,9 +84,11 @@ class Hints:
         """Start the thread."""
         loop = asyncio.get_running_loop()
 
-        def passed_on(kind: str, namespace: str, name: str) -> None:
-            if not self._stop.is_set():
-                loop.call_soon_threadsafe(self._hint, kind, namespace, name)
+        def passed_on(kind: str, namespace: str, name: str, version: str) -> None:
+            if self._stop.is_set():
+                return
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._hint, kind, namespace, name, version)
 
         self._thread = threading.Thread(target=self._run, args=(passed_on,), name="kopf", daemon=True)
         self._thread.start()
@@ -91,6 +96,11 @@ class Hints:
     def stop(self) -> None:
         """Ask the thread to end; it is not waited for."""
         self._stop.set()
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread lives."""
+        return self._thread is not None and self._thread.is_alive()
 
     def _run(self, hint: Hint) -> None:
         backoff = 1.0

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import aiohttp
+import structlog
 
 from davylamp.api.v1alpha1.kinds import NOTIFICATION_CHANNEL
 from davylamp.api.v1alpha1.notificationchannel import NotificationChannelSpec
@@ -19,6 +20,7 @@ from davylamp.runtime.secret import secret_value
 from davylamp.runtime.session import Session
 from davylamp.runtime.telemetry import Telemetry
 
+_log: Final = structlog.get_logger("davylamp")
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=10, connect=5)
 
 
@@ -78,6 +80,9 @@ class Messenger:
             outcome = Failed()
         except SpecError as refused:
             outcome = Refused(str(refused))
+        except Exception as error:  # noqa: BLE001 - one channel must not keep the others from being recorded
+            _log.warning("delivery_failed", channel=channel, receiver=receiver, why=type(error).__name__)
+            outcome = Failed()
         self._telemetry.messages.labels(receiver, type(outcome).__name__).inc()
         return outcome
 

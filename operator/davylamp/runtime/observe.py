@@ -12,7 +12,7 @@ import structlog
 from davylamp.api.v1alpha1.convert import pair_ref
 from davylamp.core.evidence import Evidence, learn_baseline, observe, source_down
 from davylamp.core.judge import judge
-from davylamp.core.model import Judgement, Pair, RouteTrouble, RouteView, Variant, World
+from davylamp.core.model import NONE, Judgement, Pair, RouteTrouble, RouteView, Variant, World
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading
 from davylamp.core.report import GateReport
@@ -102,13 +102,18 @@ class Observer:
         return Look(world, ref, route, complete)
 
     def _taken(self, session: Session, manifest: Object, route: RouteState) -> RouteState:
-        """Leave the route to an older rollout, unless this one has its marks on it."""
-        rival = self.catalogue.rival(session.uid) if session.uid in self.catalogue.rollouts else None
-        attempt = session.progress.attempt
-        marked = isinstance(route.view, RouteView) and attempt is not None and route.view.attempt == attempt.id
-        if rival is None or marked:
+        """Leave the route to an older rollout, or to one at work on it, unless the marks on it are this one's."""
+        view, attempt = route.view, session.progress.attempt
+        marked = isinstance(view, RouteView) and attempt is not None and view.attempt == attempt.id
+        if marked or session.uid not in self.catalogue.rollouts:
             return route
-        message = f"HTTPRoute {route_name(manifest)} is used by ModelRollout {rival}, which is older: wait for its end"
+        user, why = self.catalogue.rival(session.uid), "which is older"
+        over = session.progress.ended or "deletionTimestamp" in manifest["metadata"]
+        if user is None and isinstance(view, RouteView) and view.attempt and (over or view.weight > NONE):
+            user, why = self.catalogue.owner(view.attempt, session.uid), "which was here first"
+        if user is None:
+            return route
+        message = f"HTTPRoute {route_name(manifest)} is used by ModelRollout {user}, {why}: wait for its end"
         return RouteState(RouteTrouble(message, taken=True))
 
     async def _ready(self, session: Session, pair: Pair) -> tuple[dict[Variant, int], bool]:

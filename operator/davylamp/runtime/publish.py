@@ -1,7 +1,7 @@
 """Write what was decided where people and the next leader find it: status, events, metrics, one line of log."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -79,9 +79,15 @@ class Publisher:
         written = turn.session.written_at
         return not turn.session.progress.ended and (written is None or turn.now - written >= self.every)
 
-    async def finalizer(self, session: Session, manifest: Object, *, present: bool) -> None:
-        """Add or remove Davylamp's finalizer."""
-        finalizers = [name for name in manifest["metadata"].get("finalizers") or [] if name != FINALIZER]
+    async def finalizer(self, session: Session, manifest: Object, *, present: bool) -> Object | None:
+        """Add or remove Davylamp's finalizer, and return the object then; None if nothing had to be written.
+
+        The object goes with its last finalizer.
+        """
+        before = manifest["metadata"].get("finalizers") or []
+        if (FINALIZER in before) is present:
+            return None
+        finalizers = [name for name in before if name != FINALIZER]
         body = {
             "metadata": {
                 "resourceVersion": manifest["metadata"]["resourceVersion"],
@@ -90,14 +96,26 @@ class Publisher:
         }
         path = path_of(MODEL_ROLLOUT, session.name)
         answer = await self.kube.patch(path, body, "application/merge-patch+json", FIELD_MANAGER)
-        if present:
-            self.catalogue.keep(answer)
+        self.catalogue.keep(answer)
+        if not present and not finalizers:
+            self.catalogue.drop(session.uid)
+        return answer
 
     def collect(self, session: Session, facts: Sequence[Fact], now: datetime) -> tuple[Outbox, tuple[Fact, ...]]:
         """Return the outbox with the facts, and those of them that are new."""
         known = {*session.outbox.told, *(message.fact.key for message in session.outbox.pending)}
         new = tuple(fact for fact in facts if fact.key not in known)
         return add(session.outbox, new, session.channels, now), new
+
+    def withdraw(self, session: Session, facts: Sequence[Fact]) -> None:
+        """Take facts back that have not come true, since the decision was given up."""
+        keys = {fact.key for fact in facts}
+        outbox = session.outbox
+        session.outbox = replace(
+            outbox,
+            pending=tuple(message for message in outbox.pending if message.fact.key not in keys),
+            told=tuple(key for key in outbox.told if key not in keys),
+        )
 
     async def events(self, session: Session, manifest: Object, facts: Sequence[Fact], now: datetime) -> None:
         """Write one Event for each new fact; an Event that is lost is lost."""
@@ -174,7 +192,7 @@ def _event(manifest: Object, fact: Fact, now: datetime) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"generateName": f"{metadata['name'][:50]}.", "namespace": metadata["namespace"]},
+        "metadata": {"generateName": f"{metadata['name'][:50].rstrip('-.')}.", "namespace": metadata["namespace"]},
         "involvedObject": {
             "apiVersion": API_VERSION,
             "kind": MODEL_ROLLOUT.name,

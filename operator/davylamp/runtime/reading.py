@@ -95,7 +95,8 @@ class Sources:
 
     async def _source(self, name: str) -> _Open:
         for gone in [name for name in self._open if self._catalogue.find(METRIC_SOURCE, Name("", name)) is None]:
-            await _retire(self._open.pop(gone))
+            if used := self._open.pop(gone, None):
+                await _retire(used)
         found = self._catalogue.find(METRIC_SOURCE, Name("", name))
         if found is None:
             raise SpecError(

@@ -45,6 +45,8 @@ class Session:
         Looks in a row that failed.
     rolled_back_at
         When a rollback was decided whose route does not show it yet.
+    generation
+        Of the spec that was looked at last.
     """
 
     uid: str
@@ -61,6 +63,7 @@ class Session:
     written_at: datetime | None = None
     failures: int = 0
     rolled_back_at: datetime | None = None
+    generation: int = 0
 
 
 def open_session(manifest: Object) -> Session:

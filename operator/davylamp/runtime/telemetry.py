@@ -75,8 +75,15 @@ class Telemetry:
             if value is not None:
                 self.weight.labels(name.namespace, name.name, kind).set(value)
 
+    def hide(self, name: Name) -> None:
+        """Show no state of a rollout, since another process leads now."""
+        self._remove(name, self.weight, self.phase, self.verdict, self.evidence, self.samples)
+
     def forget(self, name: Name) -> None:
         """Show nothing any more of a rollout that is gone."""
-        gone = {"namespace": name.namespace, "name": name.name}
-        for metric in (self.weight, self.phase, self.verdict, self.evidence, self.samples, self.decisions):
-            metric.remove_by_labels(gone)
+        self.hide(name)
+        self._remove(name, self.decisions, self.failures)
+
+    def _remove(self, name: Name, *metrics: Gauge | Counter) -> None:
+        for metric in metrics:
+            metric.remove_by_labels({"namespace": name.namespace, "name": name.name})

@@ -6,11 +6,13 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from davylamp.errors import SpecError
+
 _TEXT: Final = "text/plain"
 
 
 async def serve(
-    host: str, port: int, registry: CollectorRegistry, *, alive: Callable[[], bool], ready: Callable[[], bool]
+    host: str, port: int, registry: CollectorRegistry, *, alive: Callable[[], str], ready: Callable[[], str]
 ) -> tuple[web.AppRunner, int]:
     """Serve ``/livez``, ``/readyz`` and ``/metrics``.
 
@@ -21,21 +23,26 @@ async def serve(
     registry
         Metrics.
     alive, ready
-        Whether the loop turns, and whether this process leads or stands by with a recent listing.
+        Why the loop does not turn, and why this process neither leads nor stands by; empty if all is well.
 
     Returns
     -------
     tuple
         The runner, to be cleaned up at the end, and the port.
+
+    Raises
+    ------
+    SpecError
+        If the port cannot be had.
     """
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    def probe(healthy: Callable[[], bool]) -> Callable[[web.Request], object]:
+    def probe(trouble: Callable[[], str]) -> Callable[[web.Request], object]:
         async def answer(_: web.Request) -> web.Response:
-            fine = healthy()
-            return web.Response(text="ok" if fine else "not ok", status=200 if fine else 503, content_type=_TEXT)
+            why = trouble()
+            return web.Response(text=why or "ok", status=503 if why else 200, content_type=_TEXT)
 
         return answer
 
@@ -45,6 +52,9 @@ async def serve(
     application.router.add_get("/readyz", probe(ready))  # type: ignore[arg-type]
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, host, port)
-    await site.start()
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as taken:
+        await runner.cleanup()
+        raise SpecError(f"DAVYLAMP_LISTEN: cannot listen on {host}:{port}: {taken.strerror}") from taken
     return runner, runner.addresses[0][1]
