@@ -89,8 +89,9 @@ class GatewayApiRouter:
             if not fresh.manifest:
                 return fresh
             manifest = fresh.manifest
-            if read_marks(manifest).attempt not in {attempt, change.attempt}:
-                raise Conflict(f"the route belongs to attempt {read_marks(manifest).attempt} by now")
+            now = read_marks(manifest).attempt
+            if now not in {attempt, change.attempt}:
+                raise Conflict(f"the route belongs to {f'attempt {now}' if now else 'no attempt'} by now")
         return await self._sent(route, manifest, weights_patch(manifest, changed(manifest, route, change, epoch)))
 
     async def _send(self, route: RouteRef, manifest: Manifest, change: RouteChange, epoch: int) -> RouteState:

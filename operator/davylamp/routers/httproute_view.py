@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from davylamp.core.model import ALL, NONE, RouteTrouble, RouteView, Weight
+from davylamp.core.model import ALL, NONE, RouteTrouble, RouteView, Ruling, Weight
 from davylamp.errors import SpecError
 from davylamp.ports import RouteRef
 from davylamp.routers.api import FIELD_MANAGER
@@ -27,8 +27,10 @@ def view(manifest: Manifest, route: RouteRef) -> RouteView | RouteTrouble:
         except SpecError as error:
             return RouteTrouble(f"HTTPRoute {route.namespace}/{route.name}: {error}")
     weight = ALL if repointed else max((share.weight for share in found), default=NONE)
-    # A candidate that others took out after it had traffic was lowered; one that they took out before must come back.
-    there = any(share.candidates for share in found) or marks.asked not in {None, NONE}
+    # A candidate that others took out before it had traffic must come back; afterwards it was lowered, and after a
+    # ruling only the marks are left to be taken off.
+    waits = marks.ruling is Ruling.CONTINUE and marks.asked == NONE
+    there = any(share.candidates for share in found) or not waits
     prepared = marks.complete and marks.pair == Pair.of(route) and there and not repointed
     return _viewed(manifest, marks, weight, prepared=prepared, repointed=repointed)
 

@@ -150,6 +150,24 @@ async def test_a_lowering_stops_for_another_attempt_that_took_over_meanwhile(run
         await run.write(BACK, at=stale)
 
 
+async def test_a_lowering_does_not_mark_a_route_that_was_given_back_meanwhile(run: Run) -> None:
+    before = run.world.text()
+    stale = await run.write(PREPARE, raised(50))
+    await run.write(Restore())
+    with pytest.raises(Conflict, match="the route belongs to no attempt by now"):
+        await run.write(BACK, at=stale)
+    assert run.world.text() == before
+
+
+async def test_a_route_that_is_deleted_while_it_is_lowered_is_missing(run: Run) -> None:
+    stale = await run.write(PREPARE, raised(50))
+    run.world.touch()
+    run.api.before_patch = keeps(run.world.delete)
+    written = await run.write(BACK, at=stale)
+    assert isinstance(written.view, RouteTrouble)
+    assert written.view.missing
+
+
 async def test_a_lowering_respects_that_somebody_lowered_further(run: Run) -> None:
     await run.write(PREPARE, raised(50))
     run.world.edit_weights(98, 2)

@@ -140,6 +140,11 @@ def test_a_candidate_that_was_taken_out_before_it_had_traffic_must_be_put_in_aga
     assert not seen(edited(PREPARED, lambda m: m["spec"]["rules"][0].update(backendRefs=[baseline(100)]))).prepared
 
 
+def test_marks_of_a_rollback_are_there_to_be_taken_off_even_without_a_candidate() -> None:
+    back = changed(PREPARED, CREDIT, Lower("a-1", Weight(0), Ruling.ROLLBACK), 3)
+    assert seen(edited(back, lambda m: m["spec"]["rules"][0].update(backendRefs=[baseline(100)]))).prepared
+
+
 # Acceptance.
 
 
