@@ -7,6 +7,7 @@ caller does next. No request is sent twice by itself: whether a write took effec
 import asyncio
 import contextlib
 import json
+import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -51,7 +52,9 @@ async def _configuration(connections: int) -> client.Configuration:
         config.load_incluster_config(client_configuration=configuration)
     except config.ConfigException:
         try:
-            await config.load_kube_config(client_configuration=configuration)
+            # Read when asked: the client itself reads the variable only once, when it is imported.
+            file = os.environ.get("KUBECONFIG") or None
+            await config.load_kube_config(config_file=file, client_configuration=configuration)
         except (config.ConfigException, OSError, ValueError) as error:
             raise SpecError(f"no service account and no usable kubeconfig: {error}") from error
     configuration.connection_pool_maxsize = connections

@@ -89,12 +89,12 @@ class Operator:
         self._log = structlog.get_logger("davylamp")
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self) -> None:
-        """Run until SIGTERM or SIGINT."""
+    async def run(self, stop: asyncio.Event | None = None) -> None:
+        """Run until SIGTERM or SIGINT, or until ``stop`` is set."""
         kube = await connect(self._settings, lambda kind: self._telemetry.api_errors.labels(kind).inc())
         parts = self._parts(kube)
         engine = Engine(parts)
-        stop = asyncio.Event()
+        stop = stop or asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
         hints = Hints(lambda *what: self._hinted(parts, engine, *what), self._settings.watch_namespaces)
