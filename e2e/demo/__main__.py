@@ -33,6 +33,8 @@ from e2e.lab import Lab, LabError
 LAB: Final = "demo"
 #: What is wrong with the machine or the network, in words for people.
 _EXPLAINED: Final = (LabError, ServerError, ModelBuildError, EnvironmentBuildError)
+#: Where nobody tells how wide a line may be.
+_PLAIN_WIDTH: Final = 160
 _STOPPED: Final = 128 + signal.SIGINT
 
 
@@ -42,7 +44,7 @@ def main() -> int:
     parser.add_argument("--report", type=Path, metavar="FILE", help="also write the table as JSON")
     report = parser.parse_args().report
     lab = Lab(LAB, scrape_interval=timedelta(seconds=1))
-    screen = Screen(Console(highlight=False))
+    screen = Screen(Console(highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH))
     code = 2
     try:
         for ending in (signal.SIGTERM, signal.SIGHUP):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -111,6 +112,7 @@ class Performance:
     def _verdict(self) -> Verdict:
         results: list[Result] = []
         wrong: list[str] = []
+        self._keep_rollouts()
         for case in CASES:
             track = self._witness.tracks[case.name]
             found = result(case, track, self._stage.traffic[case.name].history, self._fault_at)
@@ -118,3 +120,9 @@ class Performance:
             wrong += shortfalls(case, found, track)
         wrong += untold(CASES, self._stage.receivers.received)
         return Verdict(tuple(results), tuple(wrong))
+
+    def _keep_rollouts(self) -> None:
+        """Leave the rollouts as they were seen last beside the logs, which are kept where something went wrong."""
+        seen = {name: track.rollout for name, track in self._witness.tracks.items()}
+        file = self._stage.lab.files.logs / "rollouts.json"
+        file.write_text(json.dumps(seen, indent=2), encoding="utf-8")

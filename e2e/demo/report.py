@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -28,11 +29,11 @@ def write_report(file: Path, results: Iterable[Result]) -> None:
 
 def print_results(console: Console, results: Sequence[Result]) -> None:
     """Print the table."""
-    table = Table(title="What became of the three", title_justify="left", title_style="bold", expand=True)
+    table = Table(title="What became of the three", title_justify="left", title_style="bold", box=SIMPLE, expand=True)
     for heading in ("rollout", "outcome"):
         table.add_column(heading, no_wrap=True)
-    table.add_column("reason", ratio=1, overflow="fold")
-    for heading in ("detected\nafter", "weight 0\nafter", "last bad\nanswer", "bad\nrequests", "of these\nfailed"):
+    table.add_column("reason", ratio=1, min_width=16)
+    for heading in ("detected", "weight 0", "last bad\nanswer", "bad\nrequests", "failed"):
         table.add_column(heading, justify="right", no_wrap=True)
     for found in results:
         table.add_row(

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from davylamp.cli.view import render_many, summary
+from davylamp.wording import shortened
 from e2e.demo.receivers import Received
 from e2e.demo.watching import Witness, now
 from e2e.lab.waiting import stopwatch
+
+#: Sentences of all gates together would make every line a paragraph.
+_LONGEST: Final = 200
 
 
 class Screen:
@@ -58,7 +63,7 @@ class Screen:
             state = (status.get("phase"), status.get("reason"), step, (status.get("weight") or {}).get("requested"))
             if status and self._shown.get(name) != state:
                 self._shown[name] = state
-                self.say(summary(track.rollout))
+                self.say(shortened(summary(track.rollout), _LONGEST))
 
 
 def _told(message: Received) -> str:
