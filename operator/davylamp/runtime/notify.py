@@ -54,13 +54,13 @@ class Messenger:
         """Try everything that is due, and return whether the outbox has changed."""
         before = session.outbox
         for delivery in due(session.outbox, session.channels, self._clock.now()):
-            message = _message(session, delivery)
+            key, message = delivery.message.fact.key, _message(session, delivery)
             outcomes = await asyncio.gather(
                 *(self._tell(session.name.namespace, channel, message) for channel in delivery.channels)
             )
             session.outbox = tried(
                 session.outbox,
-                message.key,
+                key,
                 dict(zip(delivery.channels, outcomes, strict=True)),
                 self._clock.now(),
                 channels=session.channels,
@@ -79,6 +79,7 @@ class Messenger:
         except Unavailable:
             outcome = Failed()
         except SpecError as refused:
+            _log.warning("message_refused", channel=f"{namespace}/{channel}", receiver=receiver, why=str(refused))
             outcome = Refused(str(refused))
         except Exception as error:  # noqa: BLE001 - one channel must not keep the others from being recorded
             _log.warning("delivery_failed", channel=channel, receiver=receiver, why=type(error).__name__)
