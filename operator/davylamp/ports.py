@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from davylamp.core.model import Lower, Prepare, Raise, Repoint, Restore, RouteTrouble, RouteView, Severity
+from davylamp.core.model import Lower, Prepare, Raise, Repoint, Restore, RouteTrouble, RouteView, Severity, Weight
 from davylamp.core.reading import Reading, Request
 
 
@@ -30,12 +30,17 @@ class BackendRef:
 
 @dataclass(frozen=True, slots=True)
 class RouteRef:
-    """A route and the two backends that it shares traffic between, all in one namespace."""
+    """A route and the two backends that it shares traffic between, all in one namespace.
+
+    ``ladder`` are the weights that the rollout will ask for: a route that cannot express one of them is refused before
+    the first, and not in the middle.
+    """
 
     namespace: str
     name: str
     baseline: BackendRef
     candidate: BackendRef
+    ladder: tuple[Weight, ...] = ()
 
 
 RouteChange = Prepare | Raise | Lower | Restore | Repoint

@@ -159,6 +159,11 @@ class Plan:
     trip_wires: TripWires
     paused: bool = False
 
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """The weights of the ladder, lowest first."""
+        return tuple(step.weight for step in self.steps if step.weight is not None)
+
     def weight_at(self, step: int) -> Weight:
         """Return the weight that holds at step ``step``: its own, or for a pause that of the step before."""
         for index in range(min(step, len(self.steps) - 1), -1, -1):

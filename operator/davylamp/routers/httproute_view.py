@@ -8,7 +8,7 @@ from davylamp.errors import SpecError
 from davylamp.ports import RouteRef
 from davylamp.routers.api import FIELD_MANAGER
 from davylamp.routers.httproute_changes import pair_in_force, refuse_unfit
-from davylamp.routers.httproute_rules import backends_of, rules_of, shared, shares
+from davylamp.routers.httproute_rules import backends_of, rules_of, shared, shares, split
 from davylamp.routers.marks import Manifest, Marks, Pair, read_marks
 
 
@@ -23,7 +23,7 @@ def view(manifest: Manifest, route: RouteRef) -> RouteView | RouteTrouble:
     repointed = not found and any(share.candidate for share in shares(manifest, pair))
     if not marks.present and not repointed:
         try:
-            _refuse_unfit(manifest, pair)
+            _refuse_unfit(manifest, pair, route.ladder)
         except SpecError as error:
             return RouteTrouble(f"HTTPRoute {route.namespace}/{route.name}: {error}")
     weight = ALL if repointed else max((share.weight for share in found), default=NONE)
@@ -35,12 +35,14 @@ def view(manifest: Manifest, route: RouteRef) -> RouteView | RouteTrouble:
     return _viewed(manifest, marks, weight, prepared=prepared, repointed=repointed)
 
 
-def _refuse_unfit(manifest: Manifest, pair: Pair) -> None:
+def _refuse_unfit(manifest: Manifest, pair: Pair, ladder: Iterable[Weight]) -> None:
     found = shared(manifest, pair)
     if not found:
         raise SpecError(_pointless(manifest, pair))
     for share in found:
         refuse_unfit(share, pair)
+        for weight in ladder:
+            split(share, weight)
 
 
 def _viewed(manifest: Manifest, marks: Marks, weight: Weight, *, prepared: bool, repointed: bool) -> RouteView:

@@ -82,7 +82,7 @@ class Observer:
         """
         attempt = session.progress.attempt
         pair = plan.pair if attempt is None or session.progress.ended else attempt.pair
-        ref = pair_ref(pair, session.name.namespace)
+        ref = replace(pair_ref(pair, session.name.namespace), ladder=plan.weights)
         async with _together() as group:
             reading = group.create_task(self.router.read(ref))
             counting = group.create_task(self._ready(session, pair))

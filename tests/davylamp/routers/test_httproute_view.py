@@ -1,5 +1,6 @@
 """What a route says."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -228,3 +229,12 @@ def test_a_rollback_shows_weight_0_and_its_ruling() -> None:
     running = changed(PREPARED, CREDIT, Raise("a-1", Weight(25)), 3)
     found = seen(changed(running, CREDIT, Lower("a-1", Weight(0), Ruling.ROLLBACK), 3))
     assert (found.weight, found.asked, found.ruling) == (Weight(0), Weight(0), Ruling.ROLLBACK)
+
+
+def test_a_route_that_cannot_express_a_step_is_refused_before_the_first_step() -> None:
+    uneven = route(rule(baseline(20), backend("third", 1)))
+    ladder = replace(CREDIT, ladder=(Weight(5), Weight(50), Weight(52)))
+    found = view(uneven, ladder)
+    assert isinstance(found, RouteTrouble)
+    assert "of which 52 % is no whole number: put the weights of" in found.message
+    assert isinstance(view(uneven, replace(CREDIT, ladder=(Weight(5), Weight(50)))), RouteView)
