@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -113,7 +114,7 @@ def shortfalls(case: Case, found: Result, track: Track) -> Iterable[str]:
 
 
 def untold(cases: Sequence[Case], received: Sequence[Received]) -> Iterable[str]:
-    """Say in sentences who should have been told of what, and was not."""
+    """Say in sentences who should have been told of what and was not, or was told more than once."""
     for case in cases:
         told = [message for message in received if message.rollout == case.name and not message.mistake]
         kind = "Info" if case.outcome == PROMOTED else "Incident"
@@ -126,6 +127,10 @@ def untold(cases: Sequence[Case], received: Sequence[Received]) -> Iterable[str]
     for message in received:
         if message.mistake:
             yield f"{message.receiver} would refuse a message about {message.rollout}: {message.mistake}"
+    counts = Counter((message.receiver, message.rollout, message.kind, message.text) for message in received)
+    for (receiver, rollout, _, text), count in counts.items():
+        if count > 1:
+            yield f"{receiver} was told {count} times of {rollout}: {text}"
 
 
 def as_json(results: Iterable[Result]) -> list[dict[str, Any]]:

@@ -79,7 +79,7 @@ class Case:
 CASES: Final = (
     Case("int8", "int8", "int8", PROMOTED, None, rate=80),
     Case("pruned", "pruned", "pruned", ROLLED_BACK, "positives", rate=90),
-    Case("flaky", "flaky", "int8", ROLLED_BACK, "errors", rate=40, faulty=True),
+    Case("flaky", "flaky", "int8", ROLLED_BACK, "errors", rate=60, faulty=True),
 )
 
 
