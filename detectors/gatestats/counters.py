@@ -15,7 +15,7 @@ from typing import TypeVar
 from gatestats.ticks import OneArmCounts
 
 #: Above this, doubles no longer hold every whole number.
-_LARGEST_EXACT = 2**53
+LARGEST_EXACT = 2**53
 _TOLERANCE = 1e-9
 #: What names a series: a label set, an `le`, whatever the caller has.
 _Key = TypeVar("_Key")
@@ -24,7 +24,7 @@ _OtherKey = TypeVar("_OtherKey")
 
 def whole(name: str, value: float) -> int:
     """Return a cumulative count as an int, or raise ValueError unless it is whole within 1e-9 and in 0..2^53."""
-    if not 0 <= value <= _LARGEST_EXACT:  # also refuses NaN
+    if not 0 <= value <= LARGEST_EXACT:  # also refuses NaN
         raise ValueError(f"{name} must be in 0..2^53, got {value}")
     if abs(value - round(value)) > _TOLERANCE:
         raise ValueError(f"{name} must be a whole number, got {value}")
@@ -51,7 +51,7 @@ class Sample:
             raise ValueError(f"time of a sample must be finite, got {self.time}")
         value = self.value
         # Nearly all are whole; a message made for each would cost more than all else that is done with a sample.
-        if not (0 <= value <= _LARGEST_EXACT and value == int(value)):
+        if not (0 <= value <= LARGEST_EXACT and value == int(value)):
             whole(f"counter at {self.time}", value)
 
 

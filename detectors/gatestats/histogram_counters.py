@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gatestats.counters import Sample, Tally, fold, refuse_bad_tick, scrapes_of, whole
+from gatestats.counters import LARGEST_EXACT, Sample, Tally, fold, refuse_bad_tick, scrapes_of, whole
 
 
 def classic_gains(
@@ -79,7 +79,9 @@ class NativeSample:
         for (low, high), count in self.buckets.items():
             if not low < high:
                 raise ValueError(f"a bucket at {self.time} must have low < high, got ({low}, {high}]")
-            whole(f"bucket ({low}, {high}] at {self.time}", count)
+            # As in `Sample`: a message made for each would cost more than all else.
+            if not (0 <= count <= LARGEST_EXACT and count == int(count)):
+                whole(f"bucket ({low}, {high}] at {self.time}", count)
 
 
 def native_gains(
@@ -106,7 +108,7 @@ def native_gains(
     refuse_bad_tick(start, end)
     last: Mapping[tuple[float, float], int] | None = {} if born else None
     gained: dict[tuple[float, float], int] | None = None
-    for time, now in _in_order(samples):
+    for time, now in _in_order(samples, start):
         if time > end:
             break
         if last is not None and time > start:
@@ -118,9 +120,13 @@ def native_gains(
     return gained
 
 
-def _in_order(samples: Sequence[NativeSample]) -> list[tuple[float, dict[tuple[float, float], int]]]:
+def _in_order(samples: Sequence[NativeSample], start: float) -> list[tuple[float, dict[tuple[float, float], int]]]:
+    """Return the samples from the last one at or before the start."""
+    before = max((sample.time for sample in samples if sample.time <= start), default=start)
     table: dict[float, dict[tuple[float, float], int]] = {}
     for sample in samples:
+        if sample.time < before:
+            continue
         now = {bounds: round(count) for bounds, count in sample.buckets.items()}
         if table.setdefault(sample.time, now) != now:
             raise ValueError(f"the native histogram has two values at {sample.time}")

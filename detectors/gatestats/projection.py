@@ -11,6 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+#: Newton steps stand still when they move by less than this share.
+_STILL = 1e-13
+
 
 @dataclass(frozen=True, slots=True)
 class LinearNull:
@@ -53,7 +56,8 @@ def project(bet: Sequence[float], sizes: Sequence[int], null: LinearNull) -> tup
     Notes
     -----
     Stationary points solve n_k (theta_k - theta*_k) + mu c_k theta_k (1 - theta_k) = 0 for one mu >= 0; the excess
-    falls in mu, and mu is found by Newton steps kept inside a bracket.
+    falls in mu, and mu is found by Newton steps kept inside a bracket. Once they stand still, a hair more of mu lies
+    inside the null, which is the side to be on.
     """
     if null.excess(bet) <= 0:
         return tuple(bet)
@@ -66,6 +70,10 @@ def project(bet: Sequence[float], sizes: Sequence[int], null: LinearNull) -> tup
         excess = null.excess(rates)
         low, high = (mu, high) if excess > 0 else (low, mu)
         step = mu - excess / _slope(rates, sizes, null, mu)
+        if abs(step - mu) <= _STILL * mu:
+            rates = _stationary(bet, sizes, null, step * (1 + 2 * _STILL))
+            if null.excess(rates) <= 0:
+                return rates
         following = step if low < step < high else (low + high) / 2
         if not low < following < high:
             return _stationary(bet, sizes, null, high)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from gatestats.ticks import refuse_bad_count, refuse_bad_level
 
-_HALVINGS = 60
+_HALVINGS = 48
 _PRIOR = 0.5
 
 
@@ -31,8 +31,10 @@ def rate_bounds(events: int, total: int, level: float) -> tuple[float, float]:
     refuse_bad_level(level)
     middle = (events + _PRIOR) / (total + 2 * _PRIOR)
 
+    limit = _log_mixture(events, total) + math.log1p(-level)
+
     def rejected(rate: float) -> bool:
-        return _rejected(events, total, rate, level)
+        return events * math.log(rate) + (total - events) * math.log1p(-rate) <= limit
 
     low = _outermost(rejected, middle, 0.0) if events else 0.0
     high = _outermost(rejected, middle, 1.0) if events < total else 1.0
@@ -115,5 +117,9 @@ def quantile_bounds(
 
 
 def _rejected(events: int, total: int, rate: float, level: float) -> bool:
-    mixture = _log_beta(_PRIOR + events, _PRIOR + total - events) - _log_beta(_PRIOR, _PRIOR)
-    return mixture - events * math.log(rate) - (total - events) * math.log1p(-rate) >= -math.log1p(-level)
+    limit = _log_mixture(events, total) + math.log1p(-level)
+    return events * math.log(rate) + (total - events) * math.log1p(-rate) <= limit
+
+
+def _log_mixture(events: int, total: int) -> float:
+    return _log_beta(_PRIOR + events, _PRIOR + total - events) - _log_beta(_PRIOR, _PRIOR)
