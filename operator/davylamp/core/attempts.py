@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from davylamp.core.case import Case, ended, facts, stay, unruled
 from davylamp.core.model import (
+    ALL,
     NONE,
     Attempt,
     Decision,
@@ -35,12 +36,18 @@ def rest(case: Case) -> Decision | None:
     phase = Phase.PROMOTED if past.outcome is Outcome.PROMOTED else Phase.ROLLED_BACK
     view = case.world.route
     if isinstance(view, RouteView) and view.attempt == case.attempt:
-        action = Repoint() if view.repointed else Restore()
-        return stay(case, phase, case.progress.reason, case.progress.message, action=action)
+        return stay(case, phase, case.progress.reason, case.progress.message, action=tidying(case, view))
     if case.progress.phase is phase:
         return Decision(case.progress)
     reason = case.progress.ruling_reason or Reason.ACCEPTED
     return stay(case, phase, reason, f"attempt {case.attempt} ended: {past.outcome.value} ({past.reason})")
+
+
+def tidying(case: Case, view: RouteView) -> Repoint | Restore:
+    """Return what takes marks off a route whose attempt is over: all traffic of a promoted candidate stays."""
+    past = _end(case.progress)
+    promoted = past is not None and past.outcome is Outcome.PROMOTED
+    return Repoint() if view.repointed or (promoted and view.weight == ALL) else Restore()
 
 
 def supersede(case: Case) -> Decision | None:

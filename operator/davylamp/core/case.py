@@ -165,8 +165,14 @@ def unruled(case: Case, step: int, weight: Weight) -> Progress:
 
 
 def unaccepted(case: Case) -> Case:
-    """Return the case with the step's evidence to be collected anew, since the route is not as it was asked."""
-    return replace(case, progress=replace(case.progress, accepted_at=None, baked=timedelta(0)))
+    """Return the case with the evidence of its weight to be collected anew, since the route is not as it was asked.
+
+    A pause goes back to the step whose weight it holds, so that this weight bakes again.
+    """
+    progress, steps = case.progress, case.plan.steps
+    pausing = 0 <= progress.step < len(steps) and steps[progress.step].weight is None and progress.requested > NONE
+    step = case.plan.rung_below(progress.requested) if pausing else progress.step
+    return replace(case, progress=replace(progress, step=step, accepted_at=None, baked=timedelta(0)))
 
 
 def ruled(case: Case, ruling: Ruling, reason: Reason) -> Progress:

@@ -173,7 +173,7 @@ class Plan:
         return Weight(0)
 
     def samples_at(self, step: int) -> int:
-        """Return the requests that step ``step`` asks of each variant: its own, or for a pause that of the step before."""
+        """Return the requests that step ``step`` asks of each variant; a pause asks what the step before it does."""
         for index in range(min(step, len(self.steps) - 1), -1, -1):
             if self.steps[index].weight is not None:
                 return self.steps[index].min_samples

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from davylamp.core.attempts import tidying
 from davylamp.core.case import Case, ended, facts, hold, ruled, stay
 from davylamp.core.model import (
     NONE,
@@ -22,22 +23,27 @@ from davylamp.core.model import (
 def let_go(case: Case) -> Decision | None:
     """Give a deleted object's route back to the baseline, verify it, and only then let the object go.
 
-    A promotion that was completed stays, since the route carries no marks any more; one that was not is taken back.
-    Traffic is lowered first, by a write that waits for nothing.
+    A promotion that was completed stays; one that was not is taken back. Traffic is lowered first, by a write that
+    waits for nothing.
     """
     if not case.world.deleting:
         return None
-    route, phase = case.world.route, case.progress.phase
-    ours = case.left_behind or (case.progress.step >= 0 and not case.progress.ended and case.traffic > NONE)
-    if isinstance(route, RouteView) and route.repointed and not route.marked:
-        ours = False
-    if not ours:
+    phase, view = case.progress.phase, case.world.route
+    if not isinstance(view, RouteView) or not _held_by_us(case, view):
         return stay(case, phase, Reason.DELETED, "deleted: the route is clean", action=Release())
-    case = replace(case, progress=ruled(case, Ruling.ROLLBACK, Reason.DELETED))
-    lowers = case.traffic > NONE and case.progress.requested > NONE and bool(case.attempt)
+    message = "deleted: the baseline gets its route back"
+    if case.progress.ended:
+        return stay(case, phase, Reason.DELETED, message, action=tidying(case, view))
+    lowers = view.weight > NONE and case.progress.requested > NONE and bool(case.attempt)
     action = Lower(case.attempt, NONE, Ruling.ROLLBACK) if lowers else Restore()
-    case = replace(case, progress=replace(case.progress, requested=NONE))
-    return stay(case, phase, Reason.DELETED, "deleted: the baseline gets its route back", action=action)
+    case = replace(case, progress=replace(ruled(case, Ruling.ROLLBACK, Reason.DELETED), requested=NONE))
+    return stay(case, phase, Reason.DELETED, message, action=action)
+
+
+def _held_by_us(case: Case, view: RouteView) -> bool:
+    """Whether anything on the route is Davylamp's; somebody may have taken the marks off and left the weights."""
+    serving = case.progress.step >= 0 and not case.progress.ended and not view.repointed and view.weight > NONE
+    return view.marked or serving
 
 
 def finish_rollback(case: Case) -> Decision | None:
