@@ -18,6 +18,12 @@ from e2e.demo.scenario import PROMOTED, ROLLED_BACK
 
 _STYLES: Final = {PROMOTED: "bold green", ROLLED_BACK: "bold red"}
 _NONE: Final = "-"
+#: From this many columns on, sentences fit beside the numbers.
+_WIDE: Final = 110
+_LEGEND: Final = (
+    "Seconds count from the moment at which the candidate was bad and had traffic: its first answer (pruned), or the "
+    "switch that made its servers fail (flaky). Weight 0 is when the API server showed the route without it."
+)
 
 
 def write_report(file: Path, results: Iterable[Result]) -> None:
@@ -28,28 +34,24 @@ def write_report(file: Path, results: Iterable[Result]) -> None:
 
 
 def print_results(console: Console, results: Sequence[Result]) -> None:
-    """Print the table."""
-    table = Table(title="What became of the three", title_justify="left", title_style="bold", box=SIMPLE, expand=True)
-    for heading in ("rollout", "outcome"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("reason", ratio=1, min_width=16)
+    """Print the table; where it has no room for the reasons, they stand below."""
+    wide = console.width >= _WIDE
+    table = Table(title="What became of the three", title_justify="left", title_style="bold", box=SIMPLE)
+    for heading in ("rollout", "outcome", *(["reason"] if wide else [])):
+        table.add_column(heading, no_wrap=heading != "reason")
     for heading in ("detected", "weight 0", "last bad\nanswer", "bad\nrequests", "failed"):
         table.add_column(heading, justify="right", no_wrap=True)
     for found in results:
-        table.add_row(
-            found.rollout,
-            Text(found.outcome, style=_STYLES.get(found.outcome, "bold yellow")),
-            Text(found.reason),
-            *(seconds(value) for value in (found.detection_seconds, found.rollback_seconds, found.last_bad_seconds)),
-            f"{found.bad_requests:,}",
-            f"{found.failed_requests:,}",
-        )
+        outcome = Text(found.outcome, style=_STYLES.get(found.outcome, "bold yellow"))
+        times = (found.detection_seconds, found.rollback_seconds, found.last_bad_seconds)
+        counts = (f"{found.bad_requests:,}", f"{found.failed_requests:,}")
+        reason = [Text(found.reason)] if wide else []
+        table.add_row(found.rollout, outcome, *reason, *(seconds(value) for value in times), *counts)
     console.print(table)
-    console.print(
-        "Seconds count from the moment at which the candidate was bad and had traffic: its first answer (pruned), or "
-        "the switch that made its servers fail (flaky). Weight 0 is when the API server showed the route without it.",
-        style="dim",
-    )
+    if not wide:
+        for found in results:
+            console.print(Text(f"{found.rollout}: {found.reason}"))
+    console.print(Text(_LEGEND), style="dim")
 
 
 def print_messages(console: Console, received: Sequence[Received]) -> None:
@@ -59,7 +61,7 @@ def print_messages(console: Console, received: Sequence[Received]) -> None:
         who = f"{message.receiver} ({message.kind or 'unknown'})"
         mistake = f" [{message.mistake}]" if message.mistake else ""
         line = f"{message.at:%H:%M:%S} {who:28} {message.rollout:7} {message.text}{mistake}"
-        console.print(Text(line, overflow="ellipsis", no_wrap=True), soft_wrap=not console.is_terminal)
+        console.print(Text(line), no_wrap=True, overflow="ellipsis" if console.is_terminal else "ignore", crop=False)
 
 
 def seconds(value: float | None) -> str:

@@ -88,6 +88,11 @@ def platform() -> tuple[Manifest, ...]:
     return (*_read("platform"), *_read("channels"))
 
 
+def policy() -> Manifest:
+    """Return the policy by which all of them are rolled out."""
+    return next(manifest for manifest in platform() if manifest["kind"] == "ClusterRolloutPolicy")
+
+
 def route(case: Case) -> Manifest:
     """Return the route of a rollout, as its owner wrote it."""
     return _of_kind(case, "HTTPRoute")

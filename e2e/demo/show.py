@@ -10,14 +10,19 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from davylamp.cli.view import render_many, summary
+from davylamp.api.v1alpha1.policy import PolicySpec
+from davylamp.cli.glyphs import PHASE_STYLES
+from davylamp.cli.sight import sight
+from davylamp.cli.view import Card, Cards, summary
 from davylamp.wording import shortened
+from e2e.demo import scenario
 from e2e.demo.receivers import Received
-from e2e.demo.watching import Witness, now
+from e2e.demo.watching import Manifest, Witness, now
 from e2e.lab.waiting import stopwatch
 
 #: Sentences of all gates together would make every line a paragraph.
 _LONGEST: Final = 200
+_ROOM_FOR_MESSAGES: Final = 3
 
 
 class Screen:
@@ -44,14 +49,20 @@ class Screen:
         if not self.console.is_terminal:
             yield
             return
+        policy = PolicySpec.parse(scenario.policy()["spec"])
 
         def picture() -> RenderableType:
-            rollouts = [track.rollout for track in witness.tracks.values() if track.rollout]
+            seen = [track.rollout for track in witness.tracks.values() if track.rollout]
             last = [Text(_told(message), style="dim", no_wrap=True, overflow="ellipsis") for message in received[-2:]]
-            return Group(render_many(rollouts, now()), *last)
+            cards = Cards(tuple(Card(sight(rollout, policy), now()) for rollout in seen))
+            return Group(cards if self._fits(cards) else Group(*map(_brief, seen)), *last)
 
         with Live(get_renderable=picture, console=self.console, refresh_per_second=4):
             yield
+
+    def _fits(self, cards: RenderableType) -> bool:
+        options = self.console.options.update(height=None)
+        return len(self.console.render_lines(cards, options)) + _ROOM_FOR_MESSAGES <= self.console.height
 
     def changed(self, witness: Witness) -> None:
         """Print a line for each rollout whose phase, step, weight or reason has changed, where there is no picture."""
@@ -64,6 +75,12 @@ class Screen:
             if status and self._shown.get(name) != state:
                 self._shown[name] = state
                 self.say(shortened(summary(track.rollout), _LONGEST))
+
+
+def _brief(rollout: Manifest) -> Text:
+    """Return a rollout in a sentence, for terminals that are too low for three pictures."""
+    phase = sight(rollout).status.phase
+    return Text(summary(rollout), style=PHASE_STYLES[phase] if phase else "dim")
 
 
 def _told(message: Received) -> str:
