@@ -120,7 +120,7 @@ class Proxy:
     def _forward(self, call: Call, headers: dict[str, str]) -> Forward:
         async def forward() -> Answer:
             url = _url(self._server, call)
-            async with self._client.request(call.method, url, data=call.body, headers=headers) as answer:
+            async with self._client.request(call.method, url, data=call.body or None, headers=headers) as answer:
                 kept = {name: answer.headers[name] for name in _PASSED_BACK if name in answer.headers}
                 return Answer(answer.status, await answer.read(), kept)
 

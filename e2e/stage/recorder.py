@@ -121,7 +121,7 @@ class Recorder:
                 left = deadline - self.elapsed()
                 if left <= 0:
                     raise LabError(f"waited {within.total_seconds():g} s in vain until {what}; {self._standing()}")
-                self._changed.wait(left)
+                self._changed.wait(min(left, _PAUSE_SECONDS))
 
     def __enter__(self) -> Self:
         for thread in self._threads:

@@ -10,11 +10,12 @@ from e2e.lab.waiting import until
 from e2e.stage.invariants import ALL, Expected, Invariant, marks_of, violations, weight_of
 from e2e.stage.manifests import Manifest, http_route, model_rollout
 from e2e.stage.premises import BASELINE, CANDIDATE, Site, SteadyTraffic, answers_inference
-from e2e.stage.recorder import Kind, Object, Recorder
+from e2e.stage.recorder import Kind, Object, Recorder, Sighting
 
 T = TypeVar("T")
 #: Long enough for a loaded machine; nothing waits for it in vain but a test that fails.
 PATIENCE: Final = timedelta(seconds=90)
+_SCRAPES: Final = 3
 _ROUTES: Final = "/apis/gateway.networking.k8s.io/v1/namespaces"
 _ROLLOUTS: Final = "/apis/davylamp.dev/v1alpha1/namespaces"
 #: Two short steps, and gates that a hundred good requests pass.
@@ -67,6 +68,7 @@ class RolloutStage:
         self._open.enter_context(self.recorder)
         self._open.enter_context(self.traffic)
         until(self._served, f"{self.host} is served", within=PATIENCE)
+        until(self._measured, f"Prometheus knows the requests of {self.site.namespace}", within=PATIENCE)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -161,6 +163,11 @@ class RolloutStage:
         """Return where an invariant was broken in any state so far; by default all of them are asked."""
         return violations(self.recorder.history, self.expected, invariants or ALL)
 
+    @property
+    def story(self) -> str:
+        """All that happened, one line for each state, for a person who looks into a failure."""
+        return "\n".join(_line(seen) for seen in self.recorder.history)
+
     def _own_route(self) -> Manifest:
         """Return a route with much that is not Davylamp's: another rule, filters, labels, annotations."""
         route = http_route(self.site.namespace, self.name, BASELINE, host=self.host)
@@ -177,6 +184,23 @@ class RolloutStage:
 
     def _served(self) -> bool:
         return answers_inference(self.site.lab.gateway_url, self.host)
+
+    def _measured(self) -> bool:
+        """Whether the baseline has been scraped often enough for a look."""
+        series = f'model_infer_request_success_total{{namespace="{self.site.namespace}",service="{BASELINE}"}}'
+        counts = [float(found["value"][1]) for found in self.site.lab.query(f"count_over_time({series}[5s])")]
+        return len(counts) == len(self.site.fleet.servers[BASELINE]) and min(counts) >= _SCRAPES
+
+
+def _line(seen: Sighting) -> str:
+    if seen.manifest is None:
+        return f"{seen.at:7.2f} {seen.revision} {seen.kind.value} is gone"
+    if seen.kind is Kind.ROUTE:
+        weight, marks = weight_of(seen.manifest, CANDIDATE), marks_of(seen.manifest)
+        return f"{seen.at:7.2f} {seen.revision} route {weight} % {marks}"
+    status = seen.manifest.get("status") or {}
+    shown = [status.get(name) for name in ("phase", "reason", "message", "verdict", "weight", "epoch")]
+    return f"{seen.at:7.2f} {seen.revision} status {shown}"
 
 
 def _status_if(rollout: Object, field: str, values: tuple[str, ...]) -> Object | None:
