@@ -6,6 +6,7 @@ Rule 3: only a leader looks. A session is forgotten when leadership is lost: its
 """
 
 import asyncio
+import contextlib
 import heapq
 import itertools
 from dataclasses import dataclass, replace
@@ -161,10 +162,10 @@ class Engine:
         if not self._parts.leadership.valid:
             seconds = 0.1
         self._wake.clear()
-        try:
-            await asyncio.wait_for(self._wake.wait(), seconds)
-        except TimeoutError:
-            return
+        # Not wait_for: until Python 3.12 it swallows a cancellation that comes together with the event.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
 
     def _schedule(self, uid: str, due: datetime) -> None:
         known = self._due.get(uid)

@@ -185,7 +185,8 @@ class Operator:
                 await asyncio.sleep(wait)
                 continue
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._unknown.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await self._unknown.wait()
 
     async def _rights(self, kube: Kube) -> None:
         """Ask whether the service account has its rights, and say which are missing."""
