@@ -46,7 +46,9 @@ def judge(plan: Plan, evidence: Evidence, attempts: int = 0) -> tuple[Judgement,
     log_e = {name: stream.design.log_e(stream.state) for name, stream in evidence.streams.items()}
     weights = stream_weights(plan, evidence.streams)
     mean = weighted_mean(log_e, weights) if log_e else 0.0
-    guilty = _guilty(evidence.streams, log_e, thresholds.rollback) if mean >= thresholds.rollback else ()
+    reached = min(mean, thresholds.rollback)
+    suspects = _suspects(evidence.streams, log_e, reached) if mean >= thresholds.rollback / 2 else ()
+    guilty = suspects if mean >= thresholds.rollback else ()
     reports = tuple(
         report(gate, evidence, Limits(thresholds.rollback, thresholds.promotion, weights), gate.name in guilty)
         for gate in plan.gates
@@ -56,7 +58,7 @@ def judge(plan: Plan, evidence: Evidence, attempts: int = 0) -> tuple[Judgement,
         required=frozenset(gate.name for gate in plan.gates if gate.required),
         log_evidence=mean,
         log_threshold=thresholds.rollback,
-        culprits=guilty,
+        culprits=suspects,
         messages={each.name: each.sentence for each in reports},
         samples=_least_samples(plan, evidence),
         candidate_errors=evidence.candidate_errors,
@@ -75,10 +77,11 @@ def stream_weights(plan: Plan, streams: Mapping[str, Stream]) -> dict[str, float
     return {name: 1 / len(plan.gates) / count[stream.gate] for name, stream in streams.items()}
 
 
-def _guilty(streams: Mapping[str, Stream], log_e: Mapping[str, float], threshold: float) -> tuple[str, ...]:
+def _suspects(streams: Mapping[str, Stream], log_e: Mapping[str, float], reached: float) -> tuple[str, ...]:
+    """Return the gates that a closed test names at the evidence reached; at least that of the strongest stream."""
     closed = culprits(log_e)
     order = sorted(log_e, key=lambda name: -log_e[name])
-    named = [name for name in order if closed[name] >= threshold] or order[:1]
+    named = [name for name in order if closed[name] >= reached] or order[:1]
     return tuple(dict.fromkeys(streams[name].gate for name in named))
 
 

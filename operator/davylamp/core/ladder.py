@@ -73,9 +73,10 @@ def _blind(case: Case) -> Decision | None:
 
 
 def _suspected(case: Case) -> Decision | None:
-    if not case.world.judgement.suspicious:
+    judgement = case.world.judgement
+    if not judgement.suspicious:
         return None
-    strongest = "; ".join(case.world.judgement.messages.values())
+    strongest = "; ".join(judgement.messages[name] for name in judgement.culprits if name in judgement.messages)
     return hold(case, Reason.SUSPICION, f"evidence of a regression is half the way to its limit: {strongest}")
 
 

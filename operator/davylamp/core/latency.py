@@ -1,23 +1,25 @@
 """How a latency gate is tested with the buckets that there are.
 
 Fine buckets carry the margin as a shift of the whole distribution. Coarse ones, such as the 1, 5, 10 ms of a gateway,
-cannot express "10 % slower": there the margin becomes a share of requests beyond the edge nearest to the baseline's
-95th percentile, by interpolation in the baseline's own histogram. Both are frozen before the candidate gets traffic.
+cannot express "10 % slower": there the margin becomes a range of odds of lying beyond the edge nearest to the baseline's
+95th percentile, read off the baseline's own histogram. Both are frozen before the candidate gets traffic.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatestats.buckets import counts_beyond, exceedance, expressible_shift
+from gatestats.bracketed import BracketedOddsRatioDesign
+from gatestats.buckets import expressible_shift
+from gatestats.exceedance import counts_beyond, exceedance
 from gatestats.histogram import HistogramDesign
-from gatestats.odds_ratio import OddsRatioDesign
 from gatestats.process import Process
 from gatestats.ticks import TwoArmCounts, TwoArmHistogram
 
 #: Requests of the baseline from which its histogram is good enough to fix scores and edges.
 ENOUGH: Final = 200
 _MOST_EDGES: Final = 256
+_LARGEST_RATIO: Final = 16.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,10 @@ def latency_design(baseline: Baseline, margin: float) -> LatencyDesign | None:
     beyond = exceedance(baseline.edges, baseline.counts, margin)
     if beyond is None:
         return None
-    ratio = min(16.0, max(1.0001, beyond.odds_ratio))
+    low, high = (min(_LARGEST_RATIO, ratio) for ratio in (beyond.least_odds_ratio, beyond.most_odds_ratio))
+    least, most = beyond.slowed_share(low), beyond.slowed_share(high)
     sentence = (
-        f"buckets too coarse for {margin - 1:.0%}: share beyond the edge {beyond.edge:g}, "
-        f"{beyond.baseline_share:.2%} before the rollout, at most {beyond.slowed_share:.2%}"
+        f"buckets too coarse for {margin - 1:.0%}: share beyond the edge {beyond.edge:g}, {beyond.baseline_share:.2%} "
+        f"before the rollout; slower by {margin - 1:.0%} is {least:.2%} to {most:.2%}"
     )
-    return LatencyDesign(OddsRatioDesign(ratio), beyond.index, sentence)
+    return LatencyDesign(BracketedOddsRatioDesign(low, high), beyond.index, sentence)

@@ -382,7 +382,7 @@ class Judgement:
     log_threshold
         ln(1 / false rollback rate of this attempt), nats.
     culprits
-        Gates behind the evidence, the strongest first; each with its sentence of numbers.
+        Gates behind the evidence once it is suspicious, the strongest first.
     messages
         By gate name: one sentence with the numbers.
     samples

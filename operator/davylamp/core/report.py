@@ -144,6 +144,8 @@ def _evidence(shown: GateReport) -> str:
         case Verdict.NON_INFERIOR:
             needed = _power(shown.non_inferiority_threshold)
             return f"evidence that it is no worse {_power(shown.non_inferiority)}, needed {needed}"
+        case _ if shown.evidence is not None and shown.evidence >= (shown.threshold or inf) / 2:
+            return f"evidence of a regression {_power(shown.evidence)} of {_power(shown.threshold)}"
         case Verdict.INCONCLUSIVE | Verdict.NO_DATA | Verdict.SOURCE_DOWN:
             needed = _power(shown.non_inferiority_threshold)
             return f"evidence that it is no worse {_power(shown.non_inferiority)} of {needed}"
