@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from gatestats.ticks import TwoArmCounts, TwoArmHistogram, refuse_bad_count
+from gatestats.ticks import refuse_bad_count
 
 #: Edges written as decimals are equal if they agree to this share.
 _SAME = 1e-9
@@ -174,7 +174,7 @@ def expressible_shift(edges: Sequence[float], margin: float) -> BucketShift | No
     the usual 2 to 2.5 express no margin of some per cent: use `exceedance` then.
     """
     refuse_bad_edges(edges)
-    _refuse_bad_margin(margin)
+    refuse_bad_margin(margin)
     finite = np.log([edge for edge in edges if math.isfinite(edge)])
     steps = np.diff(finite)
     step = float(steps.mean())
@@ -206,65 +206,7 @@ def slowed(edges: Sequence[float], margin: float) -> tuple[NDArray[np.intp], NDA
     return np.minimum(np.concatenate([[0], first]), end).astype(np.intp), np.minimum(last, end).astype(np.intp)
 
 
-@dataclass(frozen=True, slots=True)
-class Exceedance:
-    """A slowdown margin translated into the share of requests beyond one edge.
-
-    Parameters
-    ----------
-    index, edge
-        The edge nearest to the baseline's 95th percentile, in the unit of the values.
-    baseline_share, slowed_share
-        Share beyond it, of the baseline and of a baseline slowed down by the margin, in (0, 1).
-    """
-
-    index: int
-    edge: float
-    baseline_share: float
-    slowed_share: float
-
-    @property
-    def odds_ratio(self) -> float:
-        """The margin as an odds ratio of exceeding, > 1."""
-        return self.slowed_share / (1 - self.slowed_share) * (1 - self.baseline_share) / self.baseline_share
-
-    @property
-    def difference(self) -> float:
-        """The margin as a difference of shares, in (0, 1)."""
-        return self.slowed_share - self.baseline_share
-
-
-def exceedance(edges: Sequence[float], baseline: Sequence[int], margin: float) -> Exceedance | None:
-    """Translate a slowdown margin for edges too coarse to shift by; None if no edge splits the baseline's counts.
-
-    Parameters
-    ----------
-    edges, baseline
-        As in `TwoArmHistogram`; the baseline's counts from before the rollout.
-    margin
-        Largest accepted ratio of candidate to baseline, > 1.
-    """
-    refuse_bad_edges(edges)
-    _refuse_bad_margin(margin)
-    total, below = sum(baseline), np.cumsum(baseline)
-    target = quantile_of(edges, baseline, 0.95) or edges[-2]
-    splitting = [index for index in range(len(edges)) if 0 < below[index] < total]
-    if not splitting:
-        return None
-    index = min(splitting, key=lambda place: abs(math.log(edges[place] / target)))
-    kept = share_below(edges, baseline, edges[index] / margin)
-    if not kept or kept >= below[index] / total:
-        return None
-    return Exceedance(index, edges[index], 1 - float(below[index]) / total, 1 - kept)
-
-
-def counts_beyond(histogram: TwoArmHistogram, index: int) -> TwoArmCounts:
-    """Return the requests beyond the edge ``index`` among all, for both variants."""
-    arms = histogram.baseline, histogram.candidate
-    (theirs, their_total), (ours, our_total) = ((sum(counts[index + 1 :]), sum(counts)) for counts in arms)
-    return TwoArmCounts(theirs, their_total, ours, our_total)
-
-
-def _refuse_bad_margin(margin: float) -> None:
+def refuse_bad_margin(margin: float) -> None:
+    """Raise ValueError unless ``margin`` is above 1 and at most 16."""
     if not 1 < margin <= 16:
         raise ValueError(f"a slowdown margin must be a ratio above 1 and up to 16, got {margin}")

@@ -7,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatestats.buckets import (
-    counts_beyond,
     edges_of,
-    exceedance,
     expressible_shift,
     pool_buckets,
     positions,
@@ -20,7 +18,6 @@ from gatestats.buckets import (
 )
 from gatestats.counters import Sample
 from gatestats.histogram_counters import NativeSample, classic_gains, native_gains
-from gatestats.ticks import TwoArmCounts, TwoArmHistogram
 
 DEFAULT_EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, math.inf)
 
@@ -73,37 +70,6 @@ def test_a_slowed_value_lies_between_the_two_answers(
     if before is not None and after is not None:
         near = min(abs(value / margin / edge - 1) for edge in bounds if math.isfinite(edge))
         assert near < 1e-8 or first[before] <= after <= last[before]
-
-
-def test_a_margin_too_fine_for_the_edges_becomes_exceedance() -> None:
-    baseline = (10, 40, 200, 400, 250, 60, 30, 10, 0, 0, 0, 0)
-    found = exceedance(DEFAULT_EDGES, baseline, 1.1)
-    assert found is not None
-    assert found.edge == 0.25
-    assert found.baseline_share == pytest.approx(0.04)
-    # the share up to .25 / 1.1 by interpolation in the logarithm of time
-    below = 900 + 60 * math.log(0.25 / 1.1 / 0.1) / math.log(2.5)
-    assert found.slowed_share == pytest.approx(1 - below / 1000)
-    assert found.difference == pytest.approx(found.slowed_share - 0.04)
-    assert found.odds_ratio == pytest.approx(found.slowed_share / (1 - found.slowed_share) * 0.96 / 0.04)
-    assert found.odds_ratio > 1
-
-
-@pytest.mark.parametrize("baseline", [(0,) * 12, (0, 0, 5) + (0,) * 9, (0,) * 11 + (5,)])
-def test_a_baseline_that_no_edge_splits_gives_no_exceedance(baseline: tuple[int, ...]) -> None:
-    assert exceedance(DEFAULT_EDGES, baseline, 1.1) is None
-
-
-def test_a_split_without_requests_beside_the_edge_gives_no_exceedance() -> None:
-    # nothing lies between the edge / 1.1 and the edge, so a slowdown does not show there
-    assert exceedance((1.0, 1.05, 1.06, math.inf), (50, 0, 0, 50), 1.04) is None
-    assert exceedance((1.0, 2.0, math.inf), (1, 0, 99), 4.0) is None
-
-
-def test_counts_beyond_an_edge_are_counts_of_two_arms() -> None:
-    histogram = TwoArmHistogram((1.0, 2.0, math.inf), (5, 3, 2), (1, 0, 4))
-    assert counts_beyond(histogram, 1) == TwoArmCounts(2, 10, 4, 5)
-    assert counts_beyond(histogram, 0) == TwoArmCounts(5, 10, 4, 5)
 
 
 def test_quantiles_and_shares_are_each_other_inverted() -> None:
@@ -246,7 +212,7 @@ def test_ticks_of_histograms_add_up_to_the_whole(growths: list[tuple[int, int, b
         (lambda: native_gains([NativeSample(0, {(1, 2): 1}), NativeSample(0, {(1, 2): 2})], (0, 1)), "two values at 0"),
         (lambda: native_gains([], (1, 1)), "must end after"),
         (lambda: expressible_shift(DEFAULT_EDGES, 1.0), "above 1"),
-        (lambda: exceedance(DEFAULT_EDGES, (0,) * 12, math.nan), "got nan"),
+        (lambda: expressible_shift(DEFAULT_EDGES, math.nan), "got nan"),
         (lambda: positions((1.0, 2.0)), "at least three"),
     ],
 )

@@ -1,8 +1,8 @@
 """How a latency gate is tested with the buckets that there are.
 
 Fine buckets carry the margin as a shift of the whole distribution. Coarse ones, such as the 1, 5, 10 ms of a gateway,
-cannot express "10 % slower": there the margin becomes a range of odds of lying beyond the edge nearest to the baseline's
-95th percentile, read off the baseline's own histogram. Both are frozen before the candidate gets traffic.
+cannot express "10 % slower": there the margin becomes a range of odds of lying beyond the edge nearest to the
+baseline's 95th percentile, read off the baseline's own histogram. Both are frozen before the candidate gets traffic.
 """
 
 from collections.abc import Mapping
