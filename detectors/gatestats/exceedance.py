@@ -20,7 +20,7 @@ from gatestats.ticks import TwoArmCounts, TwoArmHistogram
 
 #: Standard errors by which the range is widened: about 2 % on either side are left.
 _ERRORS: Final = 2.0
-#: Added to the counts on either side of an edge, so that the log-odds are finite (Jeffreys).
+#: Added to the counts below, between and above two edges: nothing seen is not nothing there (Jeffreys).
 _PRIOR: Final = 0.5
 
 
@@ -95,7 +95,7 @@ class _Steps:
         total = self.below[-1]
         first = (self.below[low] if low >= 0 else 0) + _PRIOR
         last = total - self.below[high] + _PRIOR
-        middle = self.below[high] - (self.below[low] if low >= 0 else 0)
+        middle = self.below[high] - (self.below[low] if low >= 0 else 0) + _PRIOR
         fall = math.log((middle + last) / first) - math.log(last / (first + middle))
         variance = (
             middle * (1 / (middle + last) + 1 / (first + middle)) ** 2
