@@ -98,6 +98,7 @@ class Cluster:
     past_rollouts: list[Rollout] = field(default_factory=list)
     past_routes: list[Manifest] = field(default_factory=list)
     writes: int = 0
+    _views: dict[Pair, tuple[Manifest, RouteView | RouteTrouble]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.place_route(original_route("route-1"))
@@ -189,7 +190,12 @@ class Cluster:
 
     def look(self, pair: Pair) -> RouteView | RouteTrouble:
         """Return what the route says about a pair."""
-        return MISSING if self.route is None else view(self.route, ref_of(pair))
+        if self.route is None:
+            return MISSING
+        known = self._views.get(pair)
+        if known is None or known[0] is not self.route:
+            known = self._views[pair] = self.route, view(self.route, ref_of(pair))
+        return known[1]
 
 
 def edited(route: Manifest, refs: list[dict[str, Any]]) -> Manifest:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 import hypothesis.strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from davylamp.core.model import NONE, Phase, RouteView
 from davylamp.routers.marks import read_marks
@@ -16,6 +16,8 @@ from tests.simulation.watch import Watch, must, weights_of
 
 #: Looks within which a world that stands still must have come to rest.
 SETTLED_AFTER: Final = 60
+#: Looks without a write after which it counts as at rest; together they are longer than the patience with missing data.
+QUIET: Final = 6
 _GOOD: Final = (Metrics.PROVEN, Metrics.PROVEN, Metrics.PROVEN, Metrics.INCONCLUSIVE)
 _fates = st.lists(st.sampled_from([Fate.ANSWERED, *Fate]), max_size=4)
 _operators = st.sampled_from([0, 0, 0, 1])
@@ -38,7 +40,12 @@ class World(RuleBasedStateMachine):
 
     # Operators.
 
-    @rule(looks=st.integers(1, 8), metrics=st.sampled_from(_GOOD))
+    @initialize(looks=st.integers(0, 12))
+    def begin(self, looks: int) -> None:
+        """Let a rollout come to any point by itself."""
+        self.all_goes_well(looks, Metrics.PROVEN)
+
+    @rule(looks=st.integers(1, 4), metrics=st.sampled_from(_GOOD))
     def all_goes_well(self, looks: int, metrics: Metrics) -> None:
         """Metrics are good, the gateway follows, and the leader looks on time."""
         self.cluster.metrics = metrics
@@ -132,9 +139,16 @@ class World(RuleBasedStateMachine):
     # People and other controllers.
 
     @precondition(lambda self: self.cluster.route is not None)
-    @rule(percent=st.sampled_from([0, 3, 5, 17, 40, 80, 100]))
-    def weights_edited(self, percent: int) -> None:
-        """Somebody sets the weights by hand, where a candidate stands on the route."""
+    @rule(percent=st.sampled_from([0, 3, 5, 17, 40, 80, 100]), times=st.sampled_from([1, 1, 1, 5]))
+    def weights_edited(self, percent: int, times: int) -> None:
+        """Somebody sets the weights by hand, perhaps again whenever they were put right."""
+        self._edit_weights(percent)
+        for _ in range(times - 1):
+            self._pass(70)
+            self._look(self._leader())
+            self._edit_weights(percent)
+
+    def _edit_weights(self, percent: int) -> None:
         route = self.cluster.route
         refs = route["spec"]["rules"][0]["backendRefs"] if route else []
         if route is None or len(refs) != 2 or {ref["name"] for ref in refs} <= {"credit-fp32"}:
@@ -173,15 +187,13 @@ class World(RuleBasedStateMachine):
 
     @rule(back=st.booleans())
     def route_deleted(self, back: bool) -> None:  # noqa: FBT001 - drawn
-        """Somebody deletes the route, and perhaps makes it anew."""
+        """Somebody deletes the route, and perhaps makes it anew; or makes anew what was deleted before."""
+        gone = self.cluster.route is None
         self.cluster.drop_route()
-        if back:
-            self.route_made_anew()
+        if back or gone:
+            self._make_route_anew()
 
-    @precondition(lambda self: self.cluster.route is None)
-    @rule()
-    def route_made_anew(self) -> None:
-        """Somebody creates the route as it once was."""
+    def _make_route_anew(self) -> None:
         self.routes += 1
         self.cluster.place_route(original_route(f"route-{self.routes}"))
         self.watch.person_changed_route()
@@ -195,43 +207,35 @@ class World(RuleBasedStateMachine):
         self.cluster.place_route({**old, "metadata": {**old["metadata"], "uid": route["metadata"]["uid"]}})
         self.watch.person_changed_route()
 
-    @rule(plan=st.integers(0, len(PLANS) - 1), paused=st.booleans())
-    def spec_changes(self, plan: int, paused: bool) -> None:  # noqa: FBT001 - drawn
+    @rule(plan=st.integers(0, len(PLANS) - 1), paused=st.sampled_from([False, False, True]), looks=st.integers(0, 6))
+    def spec_changes(self, plan: int, paused: bool, looks: int) -> None:  # noqa: FBT001 - drawn
         """Another spec is applied in mid-rollout."""
         if self.cluster.rollout is not None and not self.cluster.rollout.deleting:
             self.cluster.change(plan=replace(PLANS[plan], paused=paused))
             self.watch.lowered = None
+            self.all_goes_well(looks, Metrics.PROVEN)
 
-    @rule(paused=st.booleans())
-    def pause(self, paused: bool) -> None:  # noqa: FBT001 - drawn
-        """A person sets spec.paused."""
+    @precondition(lambda self: self.cluster.rollout is not None and self.cluster.rollout.plan.paused)
+    @rule()
+    def go_on_again(self) -> None:
+        """A person takes spec.paused back."""
         if self.cluster.rollout is not None:
-            self.cluster.change(plan=replace(self.cluster.rollout.plan, paused=paused))
+            self.cluster.change(plan=replace(self.cluster.rollout.plan, paused=False))
 
-    @rule(taken=st.booleans())
+    @rule(taken=st.sampled_from([True, False, False]))
     def rival(self, taken: bool) -> None:  # noqa: FBT001 - drawn
         """An older rollout claims the same route, or lets it go."""
         self.cluster.taken = taken
 
-    @precondition(lambda self: self.cluster.rollout is not None)
-    @rule()
-    def delete(self) -> None:
-        """A person deletes the object."""
-        self.cluster.change(deleting=True)
-
-    @precondition(lambda self: self.cluster.rollout is None)
-    @rule(plan=st.integers(0, len(PLANS) - 1))
-    def apply_again(self, plan: int) -> None:
-        """A person creates the object anew, under the same name."""
+    @rule(plan=st.integers(0, len(PLANS) - 1), force=st.sampled_from([True, False, False]))
+    def delete(self, plan: int, force: bool) -> None:  # noqa: FBT001 - drawn
+        """A person deletes the object, perhaps by force, and creates it anew under the same name once it is gone."""
+        if self.cluster.rollout is not None and not force:
+            self.cluster.change(deleting=True)
+            return
+        self.cluster.past_rollouts.clear()
         self.objects += 1
         self.cluster.apply(f"rollout{self.objects}-0000", PLANS[plan])
-
-    @precondition(lambda self: self.cluster.rollout is not None)
-    @rule(plan=st.integers(0, len(PLANS) - 1))
-    def torn_away(self, plan: int) -> None:
-        """A person removes the finalizer by force and creates the object anew."""
-        self.cluster.past_rollouts.clear()
-        self.apply_again(plan)
 
     @precondition(lambda self: self.cluster.rollout is not None and self.cluster.rollout.status is not None)
     @rule(lost=st.booleans())
@@ -268,7 +272,7 @@ class World(RuleBasedStateMachine):
         self.cluster.taken = False
         route = self.cluster.route
         if route is None or "credit-fp32" not in {ref["name"] for ref in route["spec"]["rules"][0]["backendRefs"]}:
-            self.route_made_anew()
+            self._make_route_anew()
         if self.cluster.rollout is not None:
             self.cluster.change(plan=replace(self.cluster.rollout.plan, paused=False))
         self._pass(700)
@@ -280,9 +284,9 @@ class World(RuleBasedStateMachine):
             writes = self.cluster.writes
             self.cluster.accept_route()
             self._look(0)
-            self._pass(10)
+            self._pass(30)
             quiet = quiet + 1 if writes == self.cluster.writes else 0
-            if quiet > 20:
+            if quiet > QUIET:
                 return
         session = self.shells[0].session
         raise AssertionError(f"L1 writes do not stop: {session and session.progress}")

@@ -30,9 +30,8 @@ from davylamp.core.model import (
 from davylamp.errors import Conflict, DavylampError, SpecError, Unavailable
 from davylamp.ports import RouteRef
 from davylamp.routers.httproute_changes import changed, leftover
-from davylamp.routers.httproute_view import view
 from davylamp.routers.marks import Manifest, read_marks
-from tests.simulation.cluster import MISSING, TAKEN, Cluster, Rollout, Stored, ref_of
+from tests.simulation.cluster import TAKEN, Cluster, Rollout, Stored, ref_of
 from tests.simulation.settings import BEGINNING
 from tests.simulation.watch import Look, Watch
 
@@ -121,7 +120,7 @@ class Shell:
         cluster, attempt = self.cluster, session.progress.attempt
         pair = rollout.plan.pair if attempt is None or session.progress.ended else attempt.pair
         ref = ref_of(pair)
-        route = MISSING if cluster.route is None else view(cluster.route, ref)
+        route = cluster.look(pair)
         if cluster.taken and not (isinstance(route, RouteView) and attempt and route.attempt == attempt.id):
             route = TAKEN
         world = World(
@@ -247,6 +246,7 @@ class Shell:
     def _send(
         self, seen: Look, manifest: Manifest, change: Action, *, versioned: bool = True
     ) -> Generator[None, Fate, Manifest]:
+        self.watch.route_sent(seen)
         wanted = self.wanted(manifest, seen.ref, change)
         return (yield from self._call(lambda: self._patch(seen, manifest, wanted, change, versioned=versioned)))
 
@@ -260,7 +260,7 @@ class Shell:
         before = self.cluster.route
         after = self.cluster.patch_route(manifest, wanted, versioned=versioned)
         if before is not None and after is not before:
-            self.watch.route_written(seen, before, after, change)
+            self.watch.route_written(seen, before, after, change, leads=self.leads)
         return after
 
     def _release(self, seen: Look) -> None:

@@ -40,6 +40,7 @@ from tests.simulation.settings import PLANS
 BASELINE: Final = "credit-fp32"
 
 SENTENCES: Final[Mapping[str, str]] = {
+    "A3": "a raise stands in status before it stands on the route; a lowering waits for no status",
     "A4": "an attempt that is over leaves nothing on the route",
     "A6": "two operators together never raise the weight above what status says",
     "A9": "missing data are not good data: they never promote and never raise",
@@ -48,7 +49,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "I3": "a raise needs good, fresh and complete evidence of the step before",
     "I4": "weights are those of the plan, one write is one step up at most, and they are never all zero",
     "I6": "the epoch on a route never falls, and only the newest leader raises",
-    "I7": "a raise stands in status before it stands on the route",
+    "I7": "a process without a valid lease raises nothing",
     "I8": "nothing of the route changes but the pair's backends and Davylamp's marks",
     "I9": "a weight that a person lowered is not raised again, and a raised one is fought at most once a minute",
     "I10": "another spec or candidate is another attempt, and it begins at weight 0",
@@ -62,6 +63,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "I22": "a route that another rollout works on is not written",
     "I23": "an object that was made anew inherits nothing",
     "I24": "status claims nothing that was not seen",
+    "Q": "a candidate that was rolled back is not tried again before its quarantine is over",
     "API": "nothing is asked that the API server's own rules would refuse",
 }
 
@@ -136,6 +138,7 @@ class Watch:
         self.damaged = False
         self._steady: tuple[str, Weight, str | None] | None = None
         self._steady_since = 0.0
+        self._acting: dict[str, tuple[Action | None, bool]] = {}
 
     # What others do.
 
@@ -158,6 +161,7 @@ class Watch:
     def decided(self, seen: Look, decision: Decision) -> None:
         """Check one decision against what the operator had seen."""
         self._follow_the_route()
+        self._acting[seen.who] = decision.action, False
         before, after = seen.progress, decision.progress
         new_attempt = (after.attempt and after.attempt.id) != seen.attempt
         if not self.damaged:
@@ -210,15 +214,23 @@ class Watch:
 
     def _check_new_attempt(self, seen: Look, after: Progress) -> None:
         must(after.requested == NONE and after.step == -1, "I10", f"a new attempt begins at {after.requested}")
-        route = seen.world.route
+        route, attempt = seen.world.route, after.attempt
+        kept = {q.digest for q in seen.progress.quarantine if q.until > seen.now}
+        must(attempt is None or attempt.candidate_digest not in kept, "Q", kept)
         if seen.progress.attempt is not None and not seen.progress.ended and isinstance(route, RouteView):
             clean = not route.marked and (route.weight == NONE or route.repointed or seen.progress.step < 0)
             must(clean, "I10", f"a new attempt begins while the route says {route}")
 
     # Writes.
 
+    def route_sent(self, seen: Look) -> None:
+        """Note that an operator tries to write the route."""
+        self._acting[seen.who] = self._acting[seen.who][0], True
+
     def status_written(self, seen: Look, before: Rollout | None, after: Rollout) -> None:
         """Check one write of the status."""
+        action, tried = self._acting[seen.who]
+        must(tried or not isinstance(action, Lower), "A3", "the status was written before the weight was lowered")
         old = None if before is None or before.status is None else before.status
         new = after.status
         if new is None:
@@ -239,7 +251,7 @@ class Watch:
                 must(now.requested <= was.requested, "API", "no raise after a rollback")
         self.damaged = False
 
-    def route_written(self, seen: Look, before: Manifest, after: Manifest, change: Action) -> None:
+    def route_written(self, seen: Look, before: Manifest, after: Manifest, change: Action, *, leads: bool) -> None:
         """Check one write of the route."""
         earlier, later = read_marks(before), read_marks(after)
         old, new = pair_weight(before, seen.ref), pair_weight(after, seen.ref)
@@ -251,8 +263,10 @@ class Watch:
         if later.attempt in self.rolled_back:
             must(new == 0, "I2", f"attempt {later.attempt} was rolled back and has {new} %")
         if isinstance(change, Repoint):
+            must(leads, "I7", change)
             self._check_repoint(seen)
         elif new > old or _risen(before, after):
+            must(leads, "I7", change)
             self._check_raise(seen, change, old, new)
         if new != old:
             self._steady = None
@@ -271,10 +285,10 @@ class Watch:
         must(not world.deleting, "I14", "deleted")
         status = None if self.cluster.rollout is None else self.cluster.rollout.status
         if status is None or status.progress.attempt is None:
-            raise Violation("I7", "there is no status")
+            raise Violation("A3", "there is no status")
         must(status.epoch == seen.epoch, "I6", f"epoch {seen.epoch} raises, the leader's is {status.epoch}")
         said = (status.progress.attempt.id, status.progress.requested.percent, status.progress.ruling)
-        must(said[:2] == (change.attempt, new) and said[2] is not Ruling.ROLLBACK, "I7", f"status says {said}")
+        must(said[:2] == (change.attempt, new) and said[2] is not Ruling.ROLLBACK, "A3", f"status says {said}")
         attempt = seen.progress.attempt
         if attempt is None or (attempt.spec_hash, attempt.candidate_digest) != (
             seen.plan.spec_hash,
