@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import aiohttp
+import yaml
 from kubernetes.aio import client, config
 
 from davylamp.errors import Conflict, DavylampError, NotFound, SpecError, Unavailable
@@ -55,7 +56,7 @@ async def _configuration(connections: int) -> client.Configuration:
             # Read when asked: the client itself reads the variable only once, when it is imported.
             file = os.environ.get("KUBECONFIG") or None
             await config.load_kube_config(config_file=file, client_configuration=configuration)
-        except (config.ConfigException, OSError, ValueError) as error:
+        except (config.ConfigException, OSError, ValueError, TypeError, LookupError, yaml.YAMLError) as error:
             raise SpecError(f"no service account and no usable kubeconfig: {error}") from error
     configuration.connection_pool_maxsize = connections
     configuration.retries = None

@@ -58,14 +58,15 @@ class Leadership:
         changed
             Called after each renewal that began or ended leadership.
         """
+        told = False
         while True:
-            before = self.valid
             try:
                 await self._renew()
             except DavylampError as error:
                 self._log.warning("lease_not_renewed", why=str(error))
-            if self.valid != before:
-                self._log.info("leadership", leads=self.valid, epoch=self.epoch)
+            if self.valid != told:
+                told = self.valid
+                self._log.info("leadership", leads=told, epoch=self.epoch)
                 changed()
             await asyncio.sleep(self._settings.lease_retry.total_seconds())
 
