@@ -23,7 +23,7 @@ from rich.text import Text
 from e2e.demo.models.artifacts import ModelBuildError, ensure_models
 from e2e.demo.performance import Performance, Verdict
 from e2e.demo.receivers import Receivers
-from e2e.demo.report import print_messages, print_results, write_report
+from e2e.demo.report import print_messages, print_results, traffic_line, write_report
 from e2e.demo.serving.environment import EnvironmentBuildError
 from e2e.demo.serving.process import ServerError
 from e2e.demo.show import Screen
@@ -70,6 +70,7 @@ def _play(lab: Lab, screen: Screen, report: Path | None) -> int:
     verdict = asyncio.run(_perform(Stage(lab, models, receivers), screen))
     print_messages(screen.console, receivers.received)
     print_results(screen.console, verdict.results)
+    screen.say(traffic_line(verdict.traffic))
     if report is not None:
         write_report(report, verdict.results)
         screen.say(f"the table is also in {report}")

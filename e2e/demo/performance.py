@@ -15,6 +15,7 @@ from e2e.demo.scenario import CASES, FAULT_SHARE, FAULT_STEP, PATIENCE
 from e2e.demo.serving.faults import write_fault_share
 from e2e.demo.show import Screen
 from e2e.demo.stage import Stage
+from e2e.demo.traffic.generator import Snapshot
 from e2e.demo.watching import ROLLOUTS, ROUTES, Server, Witness, now
 
 #: How long messages may be on their way once all is over.
@@ -23,10 +24,11 @@ _MESSAGE_PATIENCE: Final = timedelta(seconds=20)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of all three, and in sentences what is not as it should be."""
+    """What became of all three, in sentences what is not as it should be, and the books of the traffic."""
 
     results: tuple[Result, ...]
     shortfalls: tuple[str, ...]
+    traffic: tuple[Snapshot, ...]
 
 
 class Performance:
@@ -119,7 +121,8 @@ class Performance:
             results.append(found)
             wrong += shortfalls(case, found, track)
         wrong += untold(CASES, self._stage.receivers.received)
-        return Verdict(tuple(results), tuple(wrong))
+        books = tuple(traffic.snapshot() for traffic in self._stage.traffic.values())
+        return Verdict(tuple(results), tuple(wrong), books)
 
     def _keep_rollouts(self) -> None:
         """Leave the rollouts as they were seen last beside the logs, which are kept where something went wrong."""

@@ -15,6 +15,8 @@ from rich.text import Text
 from e2e.demo.receivers import Received
 from e2e.demo.results import Result, as_json
 from e2e.demo.scenario import PROMOTED, ROLLED_BACK
+from e2e.demo.traffic.generator import Snapshot
+from e2e.demo.traffic.history import NOBODY, Served
 
 _STYLES: Final = {PROMOTED: "bold green", ROLLED_BACK: "bold red"}
 _NONE: Final = "-"
@@ -62,6 +64,16 @@ def print_messages(console: Console, received: Sequence[Received]) -> None:
         mistake = f" [{message.mistake}]" if message.mistake else ""
         line = f"{message.at:%H:%M:%S} {who:28} {message.rollout:7} {message.text}{mistake}"
         console.print(Text(line), no_wrap=True, overflow="ellipsis" if console.is_terminal else "ignore", crop=False)
+
+
+def traffic_line(books: Sequence[Snapshot]) -> str:
+    """Return what became of all requests, in one sentence."""
+    asked, answered, failed, shed = (
+        sum(getattr(book, name) for book in books) for name in ("asked", "answered", "failed", "shed")
+    )
+    unserved = sum(book.served.get(NOBODY, Served()).requests for book in books)
+    text = f"{asked:,} requests were due, {answered:,} were answered, {failed:,} with an error"
+    return f"{text} ({unserved:,} of these by no model server), {shed:,} were not sent, since too many were under way"
 
 
 def seconds(value: float | None) -> str:
