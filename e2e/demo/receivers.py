@@ -15,8 +15,7 @@ from e2e.demo.watching import now
 
 SLACK: Final = "Slack"
 PAGERDUTY: Final = "PagerDuty"
-_SLACK_PORT: Final = 9401
-_PAGERDUTY_PORT: Final = 9402
+_PORTS: Final = (9401, 9402)
 _SEVERITIES: Final = frozenset({"critical", "error", "warning", "info"})
 
 
@@ -49,10 +48,17 @@ class Received:
 
 
 class Receivers:
-    """Both receivers on the loopback of the lab; ``async with Receivers()`` serves them."""
+    """Both receivers on the loopback of the lab; ``async with Receivers()`` serves them.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    ports
+        Of Slack and of PagerDuty.
+    """
+
+    def __init__(self, ports: tuple[int, int] = _PORTS) -> None:
         self.received: list[Received] = []
+        self._slack_port, self._pagerduty_port = ports
         self._path = f"/services/{secrets.token_hex(8)}"
         self._key = secrets.token_hex(16)
         self._runners: list[web.AppRunner] = []
@@ -60,7 +66,7 @@ class Receivers:
     @property
     def webhook(self) -> str:
         """The address of the incoming webhook, a secret."""
-        return f"http://127.0.0.1:{_SLACK_PORT}{self._path}"
+        return f"http://127.0.0.1:{self._slack_port}{self._path}"
 
     @property
     def routing_key(self) -> str:
@@ -71,13 +77,13 @@ class Receivers:
     def environment(self) -> dict[str, str]:
         """Settings of an operator that is to send its messages here."""
         return {
-            "DAVYLAMP_SLACK_ENDPOINT": f"http://127.0.0.1:{_SLACK_PORT}",
-            "DAVYLAMP_PAGERDUTY_ENDPOINT": f"http://127.0.0.1:{_PAGERDUTY_PORT}",
+            "DAVYLAMP_SLACK_ENDPOINT": f"http://127.0.0.1:{self._slack_port}",
+            "DAVYLAMP_PAGERDUTY_ENDPOINT": f"http://127.0.0.1:{self._pagerduty_port}",
         }
 
     async def __aenter__(self) -> Self:
-        await self._serve(_SLACK_PORT, self._slack)
-        await self._serve(_PAGERDUTY_PORT, self._pagerduty)
+        await self._serve(self._slack_port, self._slack)
+        await self._serve(self._pagerduty_port, self._pagerduty)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,0 +1,138 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from e2e.demo.receivers import PAGERDUTY, SLACK
+from e2e.demo.report import write_report
+from e2e.demo.results import UNDECIDED, as_json, result, shortfalls, untold
+from e2e.demo.scenario import CASES, Case
+from e2e.demo.traffic.history import History
+from e2e.demo.watching import Track
+from tests.e2e.demo.played import (
+    ALL_TOLD,
+    FLAKY,
+    INT8,
+    PRUNED,
+    after,
+    backends,
+    promoted,
+    rolled_back,
+    rollout,
+    told,
+    traffic,
+)
+
+
+def test_a_candidate_that_was_bad_from_the_start_is_timed_from_its_first_answer() -> None:
+    found = result(PRUNED, rolled_back(PRUNED), traffic(PRUNED, 2.5, 5, 15, 20.75), fault_at=after(11))
+    assert (found.outcome, found.gates, found.reason) == ("RolledBack", ("positives",), "positives in numbers")
+    assert (found.detection_seconds, found.rollback_seconds, found.last_bad_seconds) == (17.5, 18.0, 18.25)
+    assert (found.bad_requests, found.failed_requests) == (4, 0)
+
+
+def test_a_candidate_that_turned_bad_is_timed_from_the_switch_and_answers_before_it_count_as_good() -> None:
+    history = traffic(FLAKY, 2.5, 5, 12, 20.25, failed=(15, 18))
+    found = result(FLAKY, rolled_back(FLAKY), history, fault_at=after(11))
+    assert (found.detection_seconds, found.rollback_seconds, found.last_bad_seconds) == (9.0, 9.5, 9.25)
+    assert (found.bad_requests, found.failed_requests) == (4, 2)
+
+
+def test_a_promoted_candidate_has_no_bad_requests_and_the_gates_that_were_waited_for_as_its_reason() -> None:
+    found = result(INT8, promoted(), traffic(INT8, 2.5, 5), fault_at=after(11))
+    assert (found.outcome, found.reason) == ("Promoted", "errors in numbers; positives in numbers")
+    assert (found.detection_seconds, found.rollback_seconds, found.bad_requests) == (None, None, 0)
+
+
+def test_what_nobody_saw_is_undecided() -> None:
+    found = result(FLAKY, Track(), History(), fault_at=None)
+    assert (found.outcome, found.reason, found.detection_seconds) == (UNDECIDED, "nothing was seen of it", None)
+    assert list(shortfalls(FLAKY, found, Track())) == [
+        "flaky should have ended RolledBack, and is Undecided: nothing was seen of it"
+    ]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_nothing_is_short_where_all_ended_as_it_should(case: Case) -> None:
+    track = promoted() if case == INT8 else rolled_back(case)
+    found = result(case, track, traffic(case, 12), fault_at=after(11))
+    assert not list(shortfalls(case, found, track))
+
+
+def test_a_rollback_by_another_gate_is_a_shortfall() -> None:
+    track = rolled_back(PRUNED)
+    track.rollout = rollout(PRUNED, "RolledBack", decided=20, gates=("latency",))
+    found = result(PRUNED, track, traffic(PRUNED, 12), fault_at=None)
+    (sentence,) = shortfalls(PRUNED, found, track)
+    assert "by the gate positives, and was by latency" in sentence
+
+
+def test_a_route_that_is_not_given_back_is_a_shortfall() -> None:
+    track = rolled_back(PRUNED)
+    track.rules = (track.rules[0], backends(PRUNED, 0))
+    found = result(PRUNED, track, traffic(PRUNED, 12), fault_at=None)
+    (sentence,) = shortfalls(PRUNED, found, track)
+    assert "not as it was" in sentence
+
+
+def test_a_promotion_that_leaves_the_baseline_some_traffic_is_a_shortfall() -> None:
+    track = promoted()
+    track.rules = (track.rules[0], backends(INT8, 99))
+    (sentence,) = shortfalls(INT8, result(INT8, track, History(), fault_at=None), track)
+    assert "does not point to int8-candidate alone" in sentence
+
+
+def test_a_rollback_that_nobody_timed_is_a_shortfall() -> None:
+    track = rolled_back(FLAKY)
+    (sentence,) = shortfalls(FLAKY, result(FLAKY, track, traffic(FLAKY, 12), fault_at=None), track)
+    assert "nobody saw when" in sentence
+
+
+def test_nothing_is_untold_where_each_was_told_once() -> None:
+    assert not list(untold(CASES, ALL_TOLD))
+
+
+def test_everybody_who_was_not_told_is_named() -> None:
+    assert len(list(untold(CASES, ()))) == 5
+    for missing in ALL_TOLD:
+        rest = tuple(message for message in ALL_TOLD if message != missing)
+        (sentence,) = untold(CASES, rest)
+        assert missing.receiver in sentence
+        assert missing.rollout in sentence
+
+
+def test_waking_somebody_about_a_promotion_is_a_shortfall() -> None:
+    (sentence,) = untold(CASES, (*ALL_TOLD, told(INT8, PAGERDUTY, "trigger critical")))
+    assert sentence == "PagerDuty was told to wake somebody about int8"
+
+
+def test_telling_twice_is_a_shortfall() -> None:
+    (sentence,) = untold(CASES, (*ALL_TOLD, told(FLAKY, SLACK, "Incident")))
+    assert sentence.startswith("Slack was told 2 times of flaky")
+
+
+def test_a_message_that_the_receiver_refuses_is_a_shortfall_and_tells_nobody() -> None:
+    broken = tuple(
+        replace(message, mistake="no text") if message.receiver == PAGERDUTY else message for message in ALL_TOLD
+    )
+    assert len(list(untold(CASES, broken))) == 4
+
+
+def test_the_report_file_has_the_agreed_fields_for_each_rollout(tmp_path: Path) -> None:
+    results = [
+        result(INT8, promoted(), traffic(INT8, 3), None),
+        result(PRUNED, rolled_back(PRUNED), traffic(PRUNED, 2.5, 20.75), None),
+        result(FLAKY, rolled_back(FLAKY), traffic(FLAKY, 12, failed=(15,)), after(11)),
+    ]
+    file = tmp_path / "report.json"
+    write_report(file, results)
+    table = json.loads(file.read_text("utf-8"))
+    assert table == as_json(results)
+    agreed = ("rollout", "outcome", "reason", "detection_seconds", "rollback_seconds", "bad_requests")
+    assert [tuple(row[name] for name in agreed) for row in table] == [
+        ("int8", "Promoted", "errors in numbers; positives in numbers", None, None, 0),
+        ("pruned", "RolledBack", "positives in numbers", 17.5, 18.0, 2),
+        ("flaky", "RolledBack", "errors in numbers", 9.0, 9.5, 2),
+    ]
+    assert list(tmp_path.iterdir()) == [file]
