@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from math import isfinite
+from typing import Final, assert_never
 
 from davylamp.core.counting import Cursors, Span, buckets_of, cursors_after, events_of
 from davylamp.core.latency import ENOUGH, Baseline, latency_design
@@ -144,8 +145,9 @@ def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
         samples = {str(name): (int(low), int(high)) for name, (low, high) in data["samples"].items()}
         cursors = {str(name): float(time) for name, time in data["cursors"].items()}
         states = dict(data["streams"])
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError) as broken:
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as broken:
         raise ValueError(f"stored evidence is damaged: {broken!r}") from broken
+    _refuse_bad_counts(samples, cursors)
     fresh = _with_streams(plan, Evidence(as_of=as_of, baselines=baselines, samples=samples, cursors=cursors))
     if states.keys() != fresh.streams.keys():
         raise ValueError(f"stored evidence has the streams {sorted(states)}, the gates make {sorted(fresh.streams)}")
@@ -227,6 +229,16 @@ def slowdown(gate: Gate) -> float:
     return 1 + gate.margin.part
 
 
+def _refuse_bad_counts(samples: Mapping[str, tuple[int, int]], cursors: Cursors) -> None:
+    """Raise ValueError for what would end a bake early, or, as a cursor beyond all time, stop all counting unseen."""
+    for name, counts in samples.items():
+        if min(counts) < 0:
+            raise ValueError(f"stored evidence is damaged: samples of {name} must be at least 0, got {counts}")
+    for name, time in cursors.items():
+        if not isfinite(time):
+            raise ValueError(f"stored evidence is damaged: cursor {name} must be finite, got {time}")
+
+
 def _rate_design(gate: Gate, worse: Worse) -> Process:
     match gate.margin:
         case OddsRatioMargin(ratio) if gate.kind is SignalKind.ERRORS:
@@ -239,6 +251,8 @@ def _rate_design(gate: Gate, worse: Worse) -> Process:
             return RelativeRateDesign(part, worse)
         case SlowdownMargin():
             raise ValueError(f"gate {gate.name} reads a share, so its margin cannot be a slowdown")
+        case never:
+            assert_never(never)
 
 
 def _with_streams(plan: Plan, evidence: Evidence) -> Evidence:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatestats.bracketed import BracketedOddsRatioDesign
-from gatestats.buckets import expressible_shift
+from gatestats.buckets import expressible_shift, refuse_bad_edges
 from gatestats.exceedance import counts_beyond, exceedance
 from gatestats.histogram import HistogramDesign
 from gatestats.process import Process
@@ -45,14 +45,15 @@ class Baseline:
         Raises
         ------
         ValueError
-            If it is damaged: lengths differ, too long, or not numbers.
+            If it is damaged: lengths differ, too long, not numbers, or edges that do not rise.
         """
         try:
             edges = tuple(float(edge) for edge in plain["edges"])
             counts = tuple(int(count) for count in plain["counts"])
-        except (KeyError, TypeError) as broken:
+        except (KeyError, TypeError, OverflowError) as broken:
             raise ValueError(f"stored histogram is damaged: {broken!r}") from broken
-        if len(edges) != len(counts) or not 2 <= len(edges) <= _MOST_EDGES or min(counts) < 0:
+        refuse_bad_edges(edges)
+        if len(edges) != len(counts) or len(edges) > _MOST_EDGES or min(counts) < 0:
             raise ValueError(f"stored histogram is damaged: {len(edges)} edges and {len(counts)} counts")
         return cls(edges, counts)
 
