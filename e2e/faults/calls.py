@@ -79,6 +79,15 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A call that was answered: with which status, and when, in seconds since the proxy was made."""
+
+    call: Call
+    status: int
+    at: float
+
+
 #: Sends the call on and returns what the server answered.
 Forward = Callable[[], Awaitable[Answer]]
 #: Decides what becomes of a call. None closes the connection without an answer.

@@ -61,6 +61,39 @@ class Killing:
         return None
 
 
+class Holding:
+    """Holds one call back until it is told to let go, and keeps what became of it.
+
+    Parameters
+    ----------
+    wanted
+        Which call; the first that fits.
+    then
+        Done as soon as it is held.
+    """
+
+    def __init__(self, wanted: Condition, then: Callable[[], None]) -> None:
+        self._wanted = wanted
+        self._then = then
+        #: Set once a call is held.
+        self.held = threading.Event()
+        #: Set by whoever lets it go.
+        self.released = threading.Event()
+        #: What the server said to it in the end.
+        self.status: int | None = None
+
+    async def __call__(self, call: Call, forward: Forward) -> Answer | None:
+        """Pass the call on at once, unless it is the one."""
+        if self.held.is_set() or not self._wanted(call):
+            return await forward()
+        self.held.set()
+        self._then()
+        await asyncio.to_thread(self.released.wait)
+        answer = await forward()
+        self.status = answer.status
+        return answer
+
+
 def answering(answer: Answer, *, times: int | None = None) -> Fault:
     """Return a fault that answers in the server's place, which never sees the call; ``times`` times, or always."""
     left = [times]

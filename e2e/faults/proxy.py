@@ -15,7 +15,8 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from e2e.faults.calls import Answer, Call, Fault, Forward, Kind
+from e2e.faults.calls import Answer, Answered, Call, Fault, Forward
+from e2e.lab.waiting import stopwatch
 
 _PASSED_ON: Final = ("authorization", "accept", "content-type", "user-agent")
 _PASSED_BACK: Final = ("Content-Type", "Retry-After", "Date")
@@ -42,6 +43,9 @@ class Proxy:
         self._server = server
         self._trust = None if authority is None else ssl.create_default_context(cafile=str(authority))
         self._calls: list[Call] = []
+        self._answered: list[Answered] = []
+        #: Seconds since the proxy was made.
+        self.elapsed = stopwatch()
         self._streams: set[asyncio.Task[object]] = set()
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
@@ -57,14 +61,15 @@ class Proxy:
         """All calls so far, in the order in which they came."""
         return tuple(self._calls)
 
-    def count(self, kind: Kind) -> int:
-        """Return the number of calls of a kind so far."""
-        return sum(call.kind is kind for call in self.calls)
+    @property
+    def answered(self) -> tuple[Answered, ...]:
+        """All calls that were answered so far, in the order of their answers; watches are not among them."""
+        return tuple(self._answered)
 
     def forget(self) -> None:
         """Begin to count anew, and pass everything on."""
         self.fault = None
-        self._calls = []
+        self._calls, self._answered = [], []
 
     def cut_watches(self) -> None:
         """Close every connection of a watch, as a load balancer does now and then."""
@@ -115,6 +120,7 @@ class Proxy:
             answer = None
         if answer is None:
             return _dropped(request)
+        self._answered.append(Answered(call, answer.status, self.elapsed()))
         return web.Response(body=answer.body, status=answer.status, headers=dict(answer.headers))
 
     def _forward(self, call: Call, headers: dict[str, str]) -> Forward:

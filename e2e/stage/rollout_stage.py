@@ -43,7 +43,7 @@ class RolloutStage:
         Requests a second.
     """
 
-    def __init__(self, site: Site, name: str = "credit", *, rate: float = 60) -> None:
+    def __init__(self, site: Site, name: str = "credit", *, rate: float = 40) -> None:
         self.site = site
         self.name = name
         self.host = f"{name}.{site.namespace}.test"
@@ -64,7 +64,7 @@ class RolloutStage:
         return f"{_ROUTES}/{self.site.namespace}/httproutes/{self.name}"
 
     def __enter__(self) -> Self:
-        self.original = self.site.lab.api.apply(self._own_route())
+        self.make_route()
         self._open.enter_context(self.recorder)
         self._open.enter_context(self.traffic)
         until(self._served, f"{self.host} is served", within=PATIENCE)
@@ -77,6 +77,10 @@ class RolloutStage:
         # The next test's namespace does not wait for this one's operator, which may be dead by now.
         with suppress(ApiError):
             self.site.lab.api.merge(self.rollout_path, {"metadata": {"finalizers": None}})
+
+    def make_route(self) -> None:
+        """Create the route."""
+        self.original = self.site.lab.api.apply(self._own_route())
 
     def apply(self, **spec: Any) -> None:
         """Create or change the ModelRollout; fields of the spec that are given replace what is there."""

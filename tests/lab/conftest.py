@@ -18,7 +18,8 @@ from e2e.stage.premises import Fleet, Site
 from e2e.stage.rollout_stage import RolloutStage
 
 PROXY_PORT = 6500
-RECEIVERS_PORT = 6501
+SOURCE_PORT = 6501
+RECEIVERS_PORT = 6502
 
 
 @pytest.fixture(scope="package")
@@ -31,6 +32,12 @@ def fleet(installed_lab: Lab) -> Iterator[Fleet]:
 @pytest.fixture(scope="package")
 def api_proxy(installed_lab: Lab) -> Iterator[Proxy]:
     with Proxy(installed_lab.api_url, PROXY_PORT, authority=installed_lab.authority) as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def source_proxy(installed_lab: Lab) -> Iterator[Proxy]:
+    with Proxy(installed_lab.prometheus_url, SOURCE_PORT) as made:
         yield made
 
 
@@ -92,9 +99,17 @@ def davylamp(lab: Lab, shared_davylamp: Component, proxy: Proxy) -> Component:
 
 
 @pytest.fixture
-def site(lab: Lab, fleet: Fleet, lab_namespace: str) -> Site:
+def source(source_proxy: Proxy) -> Iterator[Proxy]:
+    """What the operator speaks to Prometheus through."""
+    source_proxy.forget()
+    yield source_proxy
+    source_proxy.forget()
+
+
+@pytest.fixture
+def site(lab: Lab, fleet: Fleet, source: Proxy, lab_namespace: str) -> Site:
     fleet.heal()
-    return Site(lab, fleet, lab_namespace).open()
+    return Site(lab, fleet, lab_namespace).open(source=source.address)
 
 
 @pytest.fixture

@@ -1,0 +1,69 @@
+"""The API server goes away in mid-rollout, and comes back."""
+
+from datetime import timedelta
+
+from e2e.faults.proxy import Proxy
+from e2e.lab import Lab
+from e2e.lab.waiting import until
+from e2e.stage.premises import Fleet
+from e2e.stage.rollout_stage import RolloutStage
+
+OUTAGE_SECONDS = 75
+#: How long after the API server is ready the operator has looked at the route again.
+ACTS_WITHIN_SECONDS = 10
+BAKE = 10
+#: Looks that are further apart than three intervals count as three intervals of bake.
+COUNTED_AT_MOST = 3
+
+
+def outage(lab: Lab, proxy: Proxy, seconds: float) -> float:
+    """Kill the API server, bring it back, and return when it was ready, on the proxy's clock."""
+    api_server = lab.component("kube-apiserver")
+    api_server.kill()
+    begun = proxy.elapsed()
+    until(lambda: proxy.elapsed() - begun >= seconds, "the outage is over", within=timedelta(seconds=seconds + 60))
+    api_server.start()
+    api_server.wait_ready()
+    return proxy.elapsed()
+
+
+def first_look(stage: RolloutStage, proxy: Proxy, after: float) -> float | None:
+    """Return when the operator got an answer about the route; None if not yet."""
+    looks = (
+        answered.at
+        for answered in proxy.answered
+        if answered.at > after and answered.status == 200 and answered.call.path == stage.route_path
+    )
+    return next(looks, None)
+
+
+def test_after_75_seconds_without_an_api_server_it_goes_on_within_ten(
+    stage: RolloutStage, lab: Lab, proxy: Proxy
+) -> None:
+    stage.apply(
+        steps=[{"weight": 20, "bake": f"{BAKE}s", "minSamples": 5}, {"weight": 50, "bake": "1s", "minSamples": 5}]
+    )
+    stage.recorder.until(lambda rollout, _: _accepted(rollout), "20 % are accepted", within=timedelta(seconds=90))
+    killed = proxy.elapsed()
+    ready = outage(lab, proxy, OUTAGE_SECONDS)
+    looked = until(lambda: first_look(stage, proxy, killed + 1), "it looks again", within=timedelta(seconds=60))
+    assert looked - ready <= ACTS_WITHIN_SECONDS
+    stage.until_weight(50)
+    assert proxy.elapsed() - ready >= BAKE - COUNTED_AT_MOST - 1, "the outage was counted as bake"
+    stage.until_phase("Promoted")
+    assert stage.violations() == ()
+
+
+def test_a_candidate_that_broke_during_an_outage_is_taken_back(
+    stage: RolloutStage, lab: Lab, proxy: Proxy, fleet: Fleet
+) -> None:
+    stage.apply(steps=[{"weight": 20, "bake": "60s", "minSamples": 5}])
+    stage.until_weight(20)
+    fleet.break_candidate(errors=0.6)
+    outage(lab, proxy, 15)
+    stage.until_phase("RolledBack")
+    assert stage.violations() == ()
+
+
+def _accepted(rollout: dict[str, dict[str, dict[str, str]]]) -> bool:
+    return "acceptedAt" in (rollout.get("status", {}).get("step") or {})
