@@ -1,6 +1,10 @@
 """What Davylamp shows of itself to Prometheus. Every name begins with ``davylamp_``."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics import MetricWrapperBase
 
 from davylamp.core.model import Progress, Verdict
 from davylamp.core.report import GateReport
@@ -8,6 +12,16 @@ from davylamp.runtime.catalogue import Name
 
 _ROLLOUT = ("namespace", "name")
 _FAST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One metric as people read of it: the name that a query uses, its type, its labels and its meaning."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    meaning: str
 
 
 class Telemetry:
@@ -87,3 +101,25 @@ class Telemetry:
     def _remove(self, name: Name, *metrics: Gauge | Counter) -> None:
         for metric in metrics:
             metric.remove_by_labels({"namespace": name.namespace, "name": name.name})
+
+
+def described() -> Iterator[Described]:
+    """Yield all metrics, in the order in which they are made."""
+    for metric in vars(Telemetry()).values():
+        if isinstance(metric, MetricWrapperBase):
+            (family,) = metric.describe()
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            yield Described(name, family.type, metric._labelnames, family.documentation)  # noqa: SLF001 - no other way
+
+
+def page() -> str:
+    """Return the page of the reference about them."""
+    rows = "".join(
+        f"| `{each.name}` | {each.type} | {', '.join(f'`{label}`' for label in each.labels)} | {each.meaning} |\n"
+        for each in described()
+    )
+    return (
+        "# Metrics\n\nWhat the operator shows of itself at `/metrics`. States of rollouts are shown by the process that\n"
+        "leads, and by no other.\n\n"
+        f"| metric | type | labels | meaning |\n|---|---|---|---|\n{rows}"
+    )
