@@ -20,6 +20,8 @@ from gatestats.ticks import TwoArmCounts, TwoArmHistogram
 
 #: Standard errors by which the range is widened: about 2 % on either side are left.
 _ERRORS: Final = 2.0
+#: Log-odds up to which an odds ratio is told; edges next to each other let the slope, and so the ratio, grow endlessly.
+_LARGEST: Final = 100.0
 #: Added to the counts below, between and above two edges: nothing seen is not nothing there (Jeffreys).
 _PRIOR: Final = 0.5
 
@@ -68,8 +70,9 @@ def exceedance(edges: Sequence[float], baseline: Sequence[int], margin: float) -
     if not splitting:
         return None
     index = min(splitting, key=lambda place: abs(math.log(edges[place] / target)))
-    least, most = _log_odds_ratios(_Steps(edges, tuple(below)), index, math.log(margin))
-    return Exceedance(index, edges[index], 1 - below[index] / total, math.exp(least), math.exp(most))
+    ends = _log_odds_ratios(_Steps(edges, tuple(below)), index, math.log(margin))
+    least, most = (math.exp(min(_LARGEST, end)) for end in ends)
+    return Exceedance(index, edges[index], 1 - below[index] / total, least, most)
 
 
 def counts_beyond(histogram: TwoArmHistogram, index: int) -> TwoArmCounts:
