@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 import traceback
@@ -29,6 +30,8 @@ from e2e.demo.serving.process import ServerError
 from e2e.demo.show import Screen
 from e2e.demo.stage import Stage
 from e2e.lab import Lab, LabError
+from e2e.lab.processes import Process
+from e2e.lab.starting import owner_of
 
 LAB: Final = "demo"
 #: What is wrong with the machine or the network, in words for people.
@@ -43,6 +46,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m e2e.demo", description="Three rollouts of real models at once.")
     parser.add_argument("--report", type=Path, metavar="FILE", help="also write the table as JSON")
     report = parser.parse_args().report
+    if report is not None and not report.absolute().parent.is_dir():
+        parser.error(f"--report: the folder {report.absolute().parent} does not exist")
     lab = Lab(LAB, scrape_interval=timedelta(seconds=1))
     screen = Screen(Console(highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH))
     code = 2
@@ -91,6 +96,9 @@ def _clear(lab: Lab, screen: Screen, *, keep_logs: bool) -> None:
     """Leave nothing of the demo but, where it failed, its logs; nothing interrupts this."""
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.SIG_IGN)
+    owner = owner_of(lab.files)
+    if lab.up and owner != Process.of(os.getpid()):
+        return  # another demo's, which is why this one was not played
     lab.stop(keep_logs=keep_logs)
     screen.say(f"everything is stopped; logs: {lab.files.logs}" if keep_logs else "everything is stopped and removed")
 
