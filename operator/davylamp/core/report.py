@@ -119,11 +119,13 @@ def report(gate: Gate, evidence: Evidence, limits: Limits, guilty: bool) -> Gate
 def sentence(gate: Gate, shown: GateReport) -> str:
     """Return the numbers of a gate in one sentence."""
     baseline, candidate = shown.baseline, shown.candidate
-    if baseline is None or candidate is None or baseline.value is None or candidate.value is None:
+    if baseline is None or candidate is None or not baseline.total or not candidate.total:
         return f"{gate.name}: no requests of both variants yet"
-    if gate.kind is SignalKind.LATENCY and candidate.events is None:
+    if baseline.value is None or candidate.value is None:
+        text = f"p95 {_quantile(candidate.value)} against {_quantile(baseline.value)}"
+    elif gate.kind is SignalKind.LATENCY and candidate.events is None:
         ratio = candidate.value / baseline.value - 1 if baseline.value else inf
-        text = f"p95 {_short(candidate.value)} against {_short(baseline.value)} ({ratio:+.0%})"
+        text = f"p95 {_quantile(candidate.value)} against {_quantile(baseline.value)} ({ratio:+.0%})"
     else:
         text = (
             f"{candidate.value:.2%} of {candidate.total:,} against {baseline.value:.2%} of {baseline.total:,} "
@@ -157,8 +159,8 @@ def _power(log10: float | None) -> str:
     return f"{10**log10:.3g}" if abs(log10) < 5 else f"1e{log10:+.0f}"
 
 
-def _short(value: float) -> str:
-    return f"{value:.3g}"
+def _quantile(value: float | None) -> str:
+    return "beyond the last bucket" if value is None else f"{value:.3g}"
 
 
 def _unseen(gate: Gate, evidence: Evidence, trouble: Trouble | None) -> str:

@@ -1,0 +1,239 @@
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+import pytest
+
+from davylamp.core.evidence import Evidence, Trouble, begin, learn_baseline, new_stratum, observe, source_down
+from davylamp.core.judge import judge
+from davylamp.core.latency import Baseline
+from davylamp.core.model import Variant, Verdict
+from davylamp.core.plan import Gate, Plan
+from davylamp.core.reading import SignalReading
+from davylamp.core.report import GateReport, Limits, Side, report, sentence
+from tests.davylamp.core.readings import (
+    CLICKS,
+    COARSE,
+    ERRORS,
+    FINE,
+    LATENCY,
+    at,
+    counters,
+    histogram,
+    pair,
+    plan,
+    reading,
+    spread,
+    steady,
+    watched,
+    window,
+)
+
+BLANK = [0] * len(FINE)
+
+
+def of_errors(baseline: int, candidate: int, ticks: int) -> GateReport:
+    """Return the report after so many looks at 500 requests of each variant."""
+    of = plan(ERRORS)
+    found = reading({"errors": pair(steady((baseline, 500), ticks), steady((candidate, 500), ticks))})
+    return judge(of, watched(of, begin(of), found, ticks))[1][0]
+
+
+def of_latency(edges: Sequence[float], baseline: Sequence[int], candidate: Sequence[int]) -> GateReport:
+    """Return the report after one look at counts by bucket; the baseline was the same before the rollout."""
+    of, nothing = plan(LATENCY), [0] * len(edges)
+    before, theirs, ours = (histogram(edges, (0, nothing), (10, counts)) for counts in (baseline, baseline, candidate))
+    learnt = reading({"latency": SignalReading({Variant.BASELINE: (before,)})})
+    evidence = new_stratum(learn_baseline(of, begin(of), learnt, window(0, 10)), at(0))
+    return judge(of, observe(of, evidence, reading({"latency": pair(theirs, ours)}), window(0, 10)))[1][0]
+
+
+def numbers(shown: GateReport) -> Iterator[float]:
+    for holder in (shown, shown.baseline, shown.candidate):
+        if holder is not None:
+            values = (getattr(holder, field.name) for field in fields(holder))
+            yield from (value for value in values if isinstance(value, int | float))
+
+
+# Sentences
+
+
+def test_no_worse_is_said_with_both_shares_and_the_evidence_that_was_needed() -> None:
+    shown = of_errors(5, 0, 3)
+    assert shown.verdict is Verdict.NON_INFERIOR
+    assert shown.sentence == (
+        "errors 0.00% of 1,500 against 1.00% of 1,500 (-1.00 points), evidence that it is no worse 817, needed 20"
+    )
+
+
+def test_what_is_not_proven_yet_says_how_far_it_is() -> None:
+    shown = of_errors(5, 5, 2)
+    assert shown.verdict is Verdict.INCONCLUSIVE
+    assert shown.sentence == (
+        "errors 1.00% of 1,000 against 1.00% of 1,000 (+0.00 points), evidence that it is no worse 1.13 of 20"
+    )
+
+
+def test_a_regression_is_said_with_its_evidence_and_the_limit() -> None:
+    shown = of_errors(5, 40, 1)
+    assert shown.verdict is Verdict.REGRESSED
+    assert shown.sentence == (
+        "errors 8.00% of 500 against 1.00% of 500 (+7.00 points), evidence of a regression 2.33e+04, limit 100"
+    )
+
+
+def test_suspicion_says_how_far_the_evidence_of_a_regression_is() -> None:
+    shown = replace(of_errors(5, 5, 2), evidence=1.0, threshold=2.0)
+    assert sentence(ERRORS, shown).endswith("(+0.00 points), evidence of a regression 10 of 100")
+    assert "no worse" in sentence(ERRORS, replace(shown, evidence=0.999))
+    assert "no worse" in sentence(ERRORS, replace(shown, threshold=None))
+
+
+def test_the_same_evidence_is_further_from_the_limit_among_more_gates() -> None:
+    both = plan(ERRORS, CLICKS)
+    found = reading(
+        {
+            "errors": pair(steady((5, 500), 1), steady((40, 500), 1)),
+            "clicks": pair(steady((50, 500), 1), steady((50, 500), 1)),
+        }
+    )
+    errors, clicks = judge(both, observe(both, begin(both), found, window(0, 10)))[1]
+    assert errors.sentence.endswith("evidence of a regression 2.33e+04, limit 200")
+    assert clicks.threshold == pytest.approx(math.log10(400))
+
+
+def test_great_powers_are_written_short() -> None:
+    assert of_errors(5, 40, 3).sentence.endswith("evidence of a regression 1e+15, limit 100")
+
+
+def test_missing_evidence_is_said_to_be_none() -> None:
+    shown = replace(of_errors(5, 5, 1), non_inferiority=None, evidence=None)
+    assert sentence(ERRORS, shown).endswith("evidence that it is no worse none of 20")
+
+
+@pytest.mark.parametrize("silent", ["baseline", "candidate", "both"])
+def test_a_variant_without_requests_is_said_to_have_none(silent: str) -> None:
+    of, busy, idle = plan(ERRORS), steady((5, 500), 1), counters((0, 0, 0), (10, 0, 0))
+    found = pair(busy if silent == "candidate" else idle, busy if silent == "baseline" else idle)
+    shown = judge(of, observe(of, begin(of), reading({"errors": found}), window(0, 10)))[1][0]
+    assert shown.sentence == "errors: no requests of both variants yet"
+    assert shown.difference is None
+
+
+def test_latency_is_said_as_the_95th_percentile_of_both() -> None:
+    same = of_latency(FINE, spread(FINE, 15, 500), spread(FINE, 15, 500))
+    slower = of_latency(FINE, spread(FINE, 15, 500), spread(FINE, 17, 500))
+    assert same.sentence.startswith("latency p95 0.0449 against 0.0449 (+0%), evidence that it is no worse 1e+")
+    assert slower.verdict is Verdict.REGRESSED
+    assert slower.sentence.startswith("latency p95 0.0543 against 0.0449 (+21%), evidence of a regression 1e+")
+    assert slower.difference == pytest.approx(0.0543 - 0.0449, abs=1e-4)
+    assert (slower.candidate or Side(0)).events is None
+
+
+def test_a_candidate_slower_than_the_last_bucket_is_said_to_be_so() -> None:
+    shown = of_latency(FINE, spread(FINE, 15, 500), spread(FINE, 29, 500))
+    assert shown.verdict is Verdict.REGRESSED
+    assert shown.sentence.startswith("latency p95 beyond the last bucket against 0.0449, evidence of a regression 1e+")
+    assert shown.difference is None
+
+
+def test_latency_on_coarse_buckets_is_said_as_a_share_beyond_the_edge() -> None:
+    shown = of_latency(COARSE, spread(COARSE, 2, 500), spread(COARSE, 3, 500))
+    assert shown.sentence.startswith(
+        "latency beyond the edge 80.00% of 500 against 20.00% of 500 (+60.00 points), evidence of a regression 1e+"
+    )
+
+
+def test_a_percentile_of_nothing_has_an_endless_ratio() -> None:
+    side = Side(10, None, 0.0)
+    shown = GateReport("latency", Verdict.INCONCLUSIVE, True, "", baseline=side, candidate=Side(10, None, 0.5))
+    assert sentence(LATENCY, shown) == ("latency p95 0.5 against 0 (+inf%), evidence that it is no worse none of none")
+
+
+# Gates without evidence
+
+
+def unseen(evidence: Evidence, of: Plan, gate: Gate) -> GateReport:
+    assert gate.name not in {stream.gate for stream in evidence.streams.values()}
+    return judge(of, evidence)[1][of.gates.index(gate)]
+
+
+@pytest.mark.parametrize("requests", [0, 199])
+def test_latency_says_how_much_of_its_baseline_is_known(requests: int) -> None:
+    of = plan(LATENCY)
+    few = histogram(FINE, (0, BLANK), (10, spread(FINE, 15, requests)))
+    seen = learn_baseline(of, begin(of), reading({"latency": SignalReading({Variant.BASELINE: (few,)})}), window(0, 10))
+    shown = unseen(seen, of, LATENCY)
+    assert shown.sentence == f"latency: the baseline's histogram has {requests} of 200 requests"
+    assert shown.verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_baseline_in_one_bucket_says_what_to_do() -> None:
+    of = plan(LATENCY)
+    seen = replace(begin(of), baselines={"latency": Baseline(COARSE, (0, 900, 0, 0, 0))})
+    assert unseen(seen, of, LATENCY).sentence == (
+        "latency: all of the baseline's requests lie in one bucket, so a slowdown cannot be seen: use finer buckets, "
+        "or set gates.latency.requiredForPromotion to false"
+    )
+
+
+@pytest.mark.parametrize(
+    ("trouble", "verdict"),
+    [
+        (Trouble("no series of the baseline for latency", Variant.BASELINE), Verdict.NO_DATA),
+        (Trouble("prometheus: connection refused", source=True), Verdict.SOURCE_DOWN),
+    ],
+)
+def test_trouble_is_said_as_it_is(trouble: Trouble, verdict: Verdict) -> None:
+    of = plan(LATENCY)
+    shown = unseen(replace(begin(of), troubles={"latency": trouble}), of, LATENCY)
+    assert (shown.verdict, shown.sentence) == (verdict, trouble.sentence)
+
+
+def test_trouble_after_data_keeps_the_numbers_and_says_the_trouble() -> None:
+    of = plan(ERRORS)
+    found = reading({"errors": pair(steady((5, 500), 1), steady((5, 500), 1))})
+    down = source_down(of, observe(of, begin(of), found, window(0, 10)), "prometheus: connection refused")
+    shown = judge(of, down)[1][0]
+    assert (shown.verdict, shown.sentence) == (Verdict.SOURCE_DOWN, "prometheus: connection refused")
+    assert shown.samples == 1000
+
+
+def test_a_regression_is_told_with_its_numbers_even_if_the_source_is_down() -> None:
+    of = plan(ERRORS)
+    found = reading({"errors": pair(steady((5, 500), 1), steady((40, 500), 1))})
+    down = source_down(of, observe(of, begin(of), found, window(0, 10)), "prometheus: connection refused")
+    assert judge(of, down)[1][0].sentence.startswith("errors 8.00% of 500 against 1.00% of 500")
+
+
+def test_the_default_limits_know_no_weights() -> None:
+    shown = report(LATENCY, begin(plan(LATENCY)), Limits(4.6, 3.0), guilty=False)
+    assert shown.threshold is None
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate"), [(0, 0), (500, 500), (0, 500), (500, 0), (5, 0), (0, 5), (5, 5), (1, 499)]
+)
+def test_every_number_is_finite_and_limits_are_around_the_difference(baseline: int, candidate: int) -> None:
+    shown = of_errors(baseline, candidate, 6)
+    assert all(math.isfinite(value) for value in numbers(shown))
+    assert shown.difference == pytest.approx((candidate - baseline) / 500, abs=1e-6)
+    assert shown.low is None or shown.low <= (shown.difference or 0.0)
+    assert shown.high is None or shown.high >= (shown.difference or 0.0)
+    assert shown.samples == 6000
+
+
+def test_evidence_beyond_what_json_and_a_screen_can_hold_is_cut() -> None:
+    fine = spread(FINE, 15, 50_000)
+    same, slower = of_latency(FINE, fine, fine), of_latency(FINE, fine, spread(FINE, 20, 50_000))
+    assert same.non_inferiority == 300
+    assert slower.evidence == 300
+    assert slower.non_inferiority == -300
+
+
+def test_a_gate_that_is_not_required_says_so() -> None:
+    of = plan(replace(ERRORS, required=False))
+    assert not judge(of, begin(of))[1][0].required
