@@ -1,7 +1,7 @@
 """Bugs that are put in by intent, to show that each is met by an invariant."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
@@ -9,15 +9,31 @@ from typing import Any, Final
 import pytest
 
 from davylamp.core import attempts, decide, interference, ladder, safety
-from davylamp.core.case import Case, stay
+from davylamp.core.case import Case, ended, enter, stay
 from davylamp.core.decide import Rule
-from davylamp.core.model import Decision, Judgement, Lower, Phase, Raise, Reason, Release, Ruling, Verdict, Weight
+from davylamp.core.model import (
+    Decision,
+    Judgement,
+    Lower,
+    Outcome,
+    Phase,
+    Prepare,
+    Raise,
+    Reason,
+    Release,
+    Ruling,
+    Verdict,
+    Weight,
+)
 from davylamp.routers import httproute_changes
 from tests.simulation.cluster import Cluster, Stored
-from tests.simulation.shell import Shell, Steps
+from tests.simulation.machine import World
+from tests.simulation.settings import Metrics
+from tests.simulation.shell import Fate, Shell, Steps
 from tests.simulation.watch import Look
 
 Patch = Callable[[pytest.MonkeyPatch], None]
+Story = Callable[[World], None]
 
 
 def _rule(before: Rule, after: Rule | None) -> Patch:
@@ -110,7 +126,6 @@ def _settle_unfenced(case: Case, asked: Weight) -> Decision:
 
 interference_settle = interference._settle
 _honest_clock = decide._clocked
-_honest_enter = ladder.enter
 
 
 def _by_the_wall(case: Case) -> Any:
@@ -119,7 +134,7 @@ def _by_the_wall(case: Case) -> Any:
 
 
 def _bake_carried_on(case: Case, step: int, weight: Weight) -> Any:
-    return replace(_honest_enter(case, step, weight), baked=case.progress.baked)
+    return replace(enter(case, step, weight), baked=case.progress.baked)
 
 
 def _only_status_counts(case: Case) -> Decision | None:
@@ -130,7 +145,7 @@ def _rolled_back_at_once(case: Case) -> Decision | None:
     decision = safety.finish_rollback(case)
     if decision is None or case.progress.ruling is not Ruling.ROLLBACK:
         return decision
-    over = safety.ended(case, safety.Outcome.ROLLED_BACK)
+    over = ended(case, Outcome.ROLLED_BACK)
     return Decision(replace(over, phase=Phase.ROLLED_BACK), decision.action)
 
 
@@ -188,38 +203,257 @@ def _always(value: object) -> property:
     return property(lambda _: value)
 
 
-#: By what is wrong: how it is put in, and the invariants of which at least one must meet it.
-BUGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = MappingProxyType(
+def _blind_to_rivals(case: Case) -> Decision | None:
+    decision = interference.troubled(case)
+    return None if decision is None else replace(decision, action=Prepare(case.attempt))
+
+
+# How each is met: a story of what happens to one rollout.
+
+
+def serving(world: World) -> None:
+    """Let the candidate serve 5 % and be observed."""
+    world.begin(looks=4)
+
+
+def about_to_rise(world: World) -> None:
+    """Let the next look raise the weight from 5 to 40 %."""
+    world.begin(looks=6)
+    world.time_passes(seconds=10)
+
+
+def looks(world: World, metrics: Metrics, times: int = 1, who: int = 0) -> None:
+    """Let an operator look, with the gateway following."""
+    world.metrics_say(metrics=metrics)
+    for _ in range(times):
+        world.gateway_accepts()
+        world.look(who=who, fates=[], stale=False)
+        world.time_passes(seconds=10)
+
+
+def _late_raise(world: World) -> None:
+    about_to_rise(world)
+    world.stop_between_two_calls(who=0, calls=1, stale=False)
+    world.elect(who=1, told=False)
+    looks(world, Metrics.REGRESSED, who=1)
+    world.go_on(who=0, fates=[])
+
+
+def _late_raise_after_none(world: World) -> None:
+    about_to_rise(world)
+    world.stop_between_two_calls(who=0, calls=1, stale=False)
+    world.elect(who=1, told=False)
+    looks(world, Metrics.PROVEN, who=1)
+    world.go_on(who=0, fates=[])
+
+
+def _spec_changes_in_a_look(world: World) -> None:
+    about_to_rise(world)
+    world.stop_between_two_calls(who=0, calls=0, stale=False)
+    world.spec_changes(plan=1, paused=False, looks=0)
+    world.go_on(who=0, fates=[])
+
+
+def _deposed_in_a_look(world: World) -> None:
+    about_to_rise(world)
+    world.stop_between_two_calls(who=0, calls=0, stale=False)
+    world.elect(who=1, told=True)
+    world.go_on(who=0, fates=[])
+
+
+def _two_leaders(world: World) -> None:
+    about_to_rise(world)
+    world.elect(who=1, told=False)
+    looks(world, Metrics.SOURCE_DOWN, who=1)
+    looks(world, Metrics.PROVEN, times=6)
+
+
+def _rollback_by_status_alone(world: World) -> None:
+    serving(world)
+    world.elect(who=1, told=False)
+    world.look(who=1, fates=[Fate.REFUSED], stale=False)
+    world.metrics_say(metrics=Metrics.REGRESSED)
+    world.look(who=0, fates=[Fate.REFUSED, Fate.ANSWERED], stale=False)
+    looks(world, Metrics.PROVEN, who=1)
+
+
+def _rollback_by_route_alone(world: World) -> None:
+    serving(world)
+    world.metrics_say(metrics=Metrics.REGRESSED)
+    world.look(who=0, fates=[Fate.ANSWERED, Fate.REFUSED], stale=False)
+    world.crash(who=0)
+    world.metrics_say(metrics=Metrics.PROVEN)
+    world.teardown()
+
+
+def _crash_before_the_route(world: World) -> None:
+    about_to_rise(world)
+    world.stop_between_two_calls(who=0, calls=1, stale=False)
+    world.crash(who=0)
+    looks(world, Metrics.SOURCE_DOWN)
+
+
+def _clock_jumps(world: World) -> None:
+    serving(world)
+    world.clock_jumps_while_down(seconds=3600, who=0)
+    for _ in range(3):
+        world.time_passes(seconds=1)
+        world.look(who=0, fates=[], stale=False)
+
+
+def _up(metrics: Metrics, times: int = 2) -> Story:
+    def story(world: World) -> None:
+        about_to_rise(world)
+        looks(world, metrics, times)
+
+    return story
+
+
+def _while_serving(metrics: Metrics, **endpoints: int) -> Story:
+    def story(world: World) -> None:
+        serving(world)
+        if endpoints:
+            world.endpoints_change(**endpoints)
+        looks(world, metrics, times=3)
+
+    return story
+
+
+def _paused(metrics: Metrics) -> Story:
+    def story(world: World) -> None:
+        about_to_rise(world)
+        world.spec_changes(plan=0, paused=True, looks=0)
+        looks(world, metrics, times=2)
+
+    return story
+
+
+def _edited(percent: int, times: int) -> Story:
+    def story(world: World) -> None:
+        serving(world)
+        for _ in range(times):
+            world.weights_edited(percent=percent, times=1)
+            looks(world, Metrics.PROVEN)
+        looks(world, Metrics.PROVEN, times=6)
+
+    return story
+
+
+def _deleted(world: World) -> None:
+    serving(world)
+    world.delete(plan=0, force=False)
+    looks(world, Metrics.PROVEN)
+
+
+def _another_spec(world: World) -> None:
+    serving(world)
+    world.spec_changes(plan=1, paused=False, looks=1)
+
+
+def _tried_again(world: World) -> None:
+    serving(world)
+    looks(world, Metrics.REGRESSED, times=4)
+    world.spec_changes(plan=1, paused=False, looks=1)
+
+
+def _rival(world: World) -> None:
+    world.rival(taken=True)
+    looks(world, Metrics.PROVEN, times=3)
+
+
+def _frequent_looks(world: World) -> None:
+    serving(world)
+    for _ in range(35):
+        world.time_passes(seconds=1)
+        world.look(who=0, fates=[], stale=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """What is wrong, what happens, and which invariants may meet it; whether chance alone meets it soon."""
+
+    patch: Patch
+    story: Story
+    invariants: frozenset[str]
+    by_chance: bool = False
+
+
+def _bug(patch: Patch, story: Story, *invariants: str, by_chance: bool = False) -> Bug:
+    return Bug(patch, story, frozenset(invariants), by_chance)
+
+
+BUGS: Final[Mapping[str, Bug]] = MappingProxyType(
     {
-        "the route is written whatever version it has": (_without_version, frozenset({"A3", "I1", "I2", "I6", "I9"})),
-        "the status is written whatever version it has": (_status_without_version, frozenset({"API", "A3", "I10"})),
-        "a raise writes the route before status": (_set(Shell, "carry_raise", _route_before_status), frozenset({"A3", "I7"})),
-        "a lowering writes status before the route": (_set(Shell, "carry_lowering", _status_before_route), frozenset({"A3"})),
-        "a raise asks for no lease": (_set(Shell, "carry_raise", _no_lease), frozenset({"I7"})),
-        "a former leader is not fenced": (_no_fence, frozenset({"I6"})),
-        "memory counts more than what others stored": (_memory_first, frozenset({"API", "I2", "I10", "I17", "A3", "I9"})),
-        "a disagreement is repaired upwards": (_set(interference, "_settle", _settle_upwards), frozenset({"I3", "I4", "I12", "I17", "A9", "I21", "I7"})),
-        "a late raise of a former leader is not kept out": (_set(interference, "_settle", _settle_unfenced), frozenset({"A3"})),
-        "a bake is measured by the wall clock": (_set(decide, "_clocked", _by_the_wall), frozenset({"I17"})),
-        "a bake is carried on to the next step": (_set(ladder, "enter", _bake_carried_on), frozenset({"I17"})),
-        "a rollback on the route is not read": (_rule(safety.finish_rollback, _only_status_counts), frozenset({"I2"})),
-        "a rollback is called done before the route shows it": (_rule(safety.finish_rollback, _rolled_back_at_once), frozenset({"I24", "I18"})),
-        "a paused rollout is not rolled back": (_rule(safety.roll_back, _rollback_waits_for_a_pause), frozenset({"I20", "I13"})),
-        "a rollback waits for complete data": (_rule(safety.roll_back, _rollback_needs_data), frozenset({"I20", "I13"})),
-        "a paused rollout is raised": (_set(ladder, "_paused", lambda _: None), frozenset({"I21"})),
-        "a deleted object goes at once": (_rule(safety.let_go, _released_at_once), frozenset({"I14"})),
-        "another spec goes on from the weight that is there": (_rule(attempts.supersede, _superseded_at_once), frozenset({"I10"})),
-        "a weight that a person lowered is put back": (_rule(interference.edited, _put_back_up), frozenset({"I9"})),
-        "a weight that a person raised is adopted": (_rule(interference.edited, _raises_adopted), frozenset({"I4", "I17"})),
-        "foreign raises are fought without end": (_set(interference, "_TRUCE", timedelta(0)), frozenset({"I9"})),
-        "two steps are taken at once": (_two_steps, frozenset({"I4"})),
-        "traffic is shifted onto a baseline that is gone": (_rule(safety.roll_back, _onto_no_baseline), frozenset({"I12"})),
-        "a candidate without endpoints is waited for": (_rule(safety.roll_back, _lost_without_notice), frozenset({"I13"})),
-        "evidence that is not a number is good": (_set(Judgement, "suspicious", property(_nan_is_good)), frozenset({"I3"})),
-        "missing data are good": (_set(Case, "observed", _always(value=True)), frozenset({"A9"})),
-        "promotion needs no proof": (_set(Judgement, "proven", _always(value=True)), frozenset({"I18"})),
-        "no verdict at all is success": (_set(Judgement, "verdict", _always(Verdict.NON_INFERIOR)), frozenset({"A9", "I18", "I3", "I20"})),
-        "a quarantine is forgotten": (_set(attempts, "quarantined", lambda *_: None), frozenset({"Q"})),
-        "a route that another rollout has is written": (_rule(interference.troubled, None), frozenset({"I22"})),
+        "the route is written whatever version it has": _bug(_without_version, _late_raise, "I6", "I2"),
+        "the status is written whatever version it has": _bug(_status_without_version, _spec_changes_in_a_look, "API"),
+        "a raise writes the route before status": _bug(
+            _set(Shell, "carry_raise", _route_before_status), serving, "A3", by_chance=True
+        ),
+        "a lowering writes status before the route": _bug(
+            _set(Shell, "carry_lowering", _status_before_route), _while_serving(Metrics.REGRESSED), "A3", by_chance=True
+        ),
+        "a raise asks for no lease": _bug(_set(Shell, "carry_raise", _no_lease), _deposed_in_a_look, "I7"),
+        "a former leader is not fenced": _bug(_no_fence, _two_leaders, "I6"),
+        "memory counts more than what others stored": _bug(_memory_first, _rollback_by_status_alone, "I2", "API"),
+        "a disagreement is repaired upwards": _bug(
+            _set(interference, "_settle", _settle_upwards), _crash_before_the_route, "A9"
+        ),
+        "a late raise of a former leader is not kept out": _bug(
+            _set(interference, "_settle", _settle_unfenced), _late_raise_after_none, "I6", "A3"
+        ),
+        "a bake is measured by the wall clock": _bug(_set(decide, "_clocked", _by_the_wall), _clock_jumps, "I17"),
+        "a bake is carried on to the next step": _bug(
+            _set(ladder, "enter", _bake_carried_on), _frequent_looks, "I17", by_chance=True
+        ),
+        "a rollback on the route is not read": _bug(
+            _rule(safety.finish_rollback, _only_status_counts), _rollback_by_route_alone, "L1", "I2"
+        ),
+        "a rollback is called done before the route shows it": _bug(
+            _rule(safety.finish_rollback, _rolled_back_at_once), _while_serving(Metrics.REGRESSED), "I24", "I18"
+        ),
+        "a paused rollout is not rolled back": _bug(
+            _rule(safety.roll_back, _rollback_waits_for_a_pause), _paused(Metrics.REGRESSED), "I20"
+        ),
+        "a rollback waits for complete data": _bug(
+            _rule(safety.roll_back, _rollback_needs_data), _while_serving(Metrics.REGRESSED_UNSEEN), "I20", "I13"
+        ),
+        "a paused rollout is raised": _bug(_set(ladder, "_paused", lambda _: None), _paused(Metrics.PROVEN), "I21"),
+        "a deleted object goes at once": _bug(_rule(safety.let_go, _released_at_once), _deleted, "I14", by_chance=True),
+        "another spec goes on from the weight that is there": _bug(
+            _rule(attempts.supersede, _superseded_at_once), _another_spec, "I10", by_chance=True
+        ),
+        "a weight that a person lowered is put back": _bug(
+            _rule(interference.edited, _put_back_up), _edited(3, 1), "I9"
+        ),
+        "a weight that a person raised is adopted": _bug(
+            _rule(interference.edited, _raises_adopted), _edited(17, 1), "I4", "I17"
+        ),
+        "foreign raises are fought without end": _bug(_set(interference, "_TRUCE", timedelta(0)), _edited(80, 2), "I9"),
+        "two steps are taken at once": _bug(_two_steps, serving, "I4", by_chance=True),
+        "traffic is shifted onto a baseline that is gone": _bug(
+            _rule(safety.roll_back, _onto_no_baseline),
+            _while_serving(Metrics.REGRESSED, baseline=0, candidate=1),
+            "I12",
+        ),
+        "a candidate without endpoints is waited for": _bug(
+            _rule(safety.roll_back, _lost_without_notice),
+            _while_serving(Metrics.PROVEN, baseline=1, candidate=0),
+            "I13",
+            by_chance=True,
+        ),
+        "evidence that is not a number is good": _bug(
+            _set(Judgement, "suspicious", property(_nan_is_good)), _up(Metrics.NOT_A_NUMBER), "I3"
+        ),
+        "missing data are good": _bug(_set(Case, "observed", _always(value=True)), _up(Metrics.NO_DATA), "A9"),
+        "promotion needs no proof": _bug(
+            _set(Judgement, "proven", _always(value=True)), _up(Metrics.INCONCLUSIVE, times=6), "I18"
+        ),
+        "no verdict is bad": _bug(
+            _set(Judgement, "verdict", _always(Verdict.NON_INFERIOR)), _up(Metrics.NO_DATA), "A9"
+        ),
+        "a quarantine is forgotten": _bug(_set(attempts, "quarantined", lambda *_: None), _tried_again, "Q"),
+        "a route that another rollout has is written": _bug(
+            _rule(interference.troubled, _blind_to_rivals), _rival, "I22", by_chance=True
+        ),
     }
 )

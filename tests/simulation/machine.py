@@ -12,7 +12,7 @@ from davylamp.routers.marks import read_marks
 from tests.simulation.cluster import Cluster, Stored, edited, original_route, unmarked
 from tests.simulation.settings import PLANS, Metrics
 from tests.simulation.shell import Fate, Shell, Steps
-from tests.simulation.watch import Watch, must, weights_of
+from tests.simulation.watch import Violation, Watch, must, weights_of
 
 #: Looks within which a world that stands still must have come to rest.
 SETTLED_AFTER: Final = 60
@@ -55,12 +55,12 @@ class World(RuleBasedStateMachine):
             self._look(self._leader())
 
     @rule(who=_operators, fates=_fates, stale=st.booleans())
-    def look(self, who: int, fates: list[Fate], stale: bool) -> None:  # noqa: FBT001 - drawn
+    def look(self, who: int, fates: list[Fate], stale: bool) -> None:
         """One operator looks, at its time or by a hint; its calls may fail or lose their answers."""
         self._look(who, fates, stale=stale)
 
     @rule(who=_operators, calls=st.integers(0, 3), stale=st.booleans())
-    def stop_between_two_calls(self, who: int, calls: int, stale: bool) -> None:  # noqa: FBT001 - drawn
+    def stop_between_two_calls(self, who: int, calls: int, stale: bool) -> None:
         """An operator is suspended in the middle of a look; the look goes on later, or never."""
         if self.flying[who] is not None:
             return
@@ -84,7 +84,7 @@ class World(RuleBasedStateMachine):
         self.shells[who].restart()
 
     @rule(who=_operators, told=st.booleans())
-    def elect(self, who: int, told: bool = True) -> None:  # noqa: FBT001, FBT002 - drawn
+    def elect(self, who: int, told: bool = True) -> None:
         """Another leader is elected; the former one may not have noticed."""
         shell, other = self.shells[who], self.shells[1 - who]
         self.cluster.leader_epoch += 1
@@ -182,11 +182,13 @@ class World(RuleBasedStateMachine):
         """Somebody changes a part of the route that is not Davylamp's."""
         route = self.cluster.route
         if route is not None:
-            self.cluster.place_route({**route, "spec": {**route["spec"], "hostnames": ["credit.example", "more.example"]}})
+            self.cluster.place_route(
+                {**route, "spec": {**route["spec"], "hostnames": ["credit.example", "more.example"]}}
+            )
             self.watch.edited = True
 
     @rule(back=st.booleans())
-    def route_deleted(self, back: bool) -> None:  # noqa: FBT001 - drawn
+    def route_deleted(self, back: bool) -> None:
         """Somebody deletes the route, and perhaps makes it anew; or makes anew what was deleted before."""
         gone = self.cluster.route is None
         self.cluster.drop_route()
@@ -208,7 +210,7 @@ class World(RuleBasedStateMachine):
         self.watch.person_changed_route()
 
     @rule(plan=st.integers(0, len(PLANS) - 1), paused=st.sampled_from([False, False, True]), looks=st.integers(0, 6))
-    def spec_changes(self, plan: int, paused: bool, looks: int) -> None:  # noqa: FBT001 - drawn
+    def spec_changes(self, plan: int, paused: bool, looks: int) -> None:
         """Another spec is applied in mid-rollout."""
         if self.cluster.rollout is not None and not self.cluster.rollout.deleting:
             self.cluster.change(plan=replace(PLANS[plan], paused=paused))
@@ -223,12 +225,12 @@ class World(RuleBasedStateMachine):
             self.cluster.change(plan=replace(self.cluster.rollout.plan, paused=False))
 
     @rule(taken=st.sampled_from([True, False, False]))
-    def rival(self, taken: bool) -> None:  # noqa: FBT001 - drawn
+    def rival(self, taken: bool) -> None:
         """An older rollout claims the same route, or lets it go."""
         self.cluster.taken = taken
 
     @rule(plan=st.integers(0, len(PLANS) - 1), force=st.sampled_from([True, False, False]))
-    def delete(self, plan: int, force: bool) -> None:  # noqa: FBT001 - drawn
+    def delete(self, plan: int, force: bool) -> None:
         """A person deletes the object, perhaps by force, and creates it anew under the same name once it is gone."""
         if self.cluster.rollout is not None and not force:
             self.cluster.change(deleting=True)
@@ -239,7 +241,7 @@ class World(RuleBasedStateMachine):
 
     @precondition(lambda self: self.cluster.rollout is not None and self.cluster.rollout.status is not None)
     @rule(lost=st.booleans())
-    def status_damaged(self, lost: bool) -> None:  # noqa: FBT001 - drawn
+    def status_damaged(self, lost: bool) -> None:
         """A part of the status becomes unreadable, or all of it is lost."""
         rollout = self.cluster.rollout
         if rollout is None or rollout.status is None:
@@ -289,7 +291,7 @@ class World(RuleBasedStateMachine):
             if quiet > QUIET:
                 return
         session = self.shells[0].session
-        raise AssertionError(f"L1 writes do not stop: {session and session.progress}")
+        raise Violation("L1", f"writes do not stop: {session and session.progress}")
 
     def _must_rest_safely(self) -> None:
         rollout = self.cluster.rollout
@@ -297,7 +299,11 @@ class World(RuleBasedStateMachine):
             return
         progress = rollout.status.progress
         view = self.cluster.look(rollout.plan.pair)
-        if progress.attempt is not None and progress.attempt.id in self.watch.rolled_back and isinstance(view, RouteView):
+        if (
+            progress.attempt is not None
+            and progress.attempt.id in self.watch.rolled_back
+            and isinstance(view, RouteView)
+        ):
             must(view.attempt != progress.attempt.id or view.weight == NONE, "I2", f"at rest with {view}")
         must(not (rollout.deleting and not self.cluster.taken), "I14", "deleted, and not let go")
 
@@ -309,10 +315,9 @@ class World(RuleBasedStateMachine):
         view = self.cluster.look(rollout.plan.pair)
         fine = progress.phase in {Phase.PROMOTED, Phase.ROLLED_BACK} or (
             # A person has the next move.
-            progress.phase is Phase.HELD
-            and progress.reason.value in {"RouteLowered", "RouteUnfit", "Quarantined"}
+            progress.phase is Phase.HELD and progress.reason.value in {"RouteLowered", "RouteUnfit", "Quarantined"}
         )
-        assert fine, f"L1 all is well, and the rollout does not end: {progress} {view}"
+        must(fine, "L1", f"all is well, and the rollout does not end: {progress} {view}")
 
     # Parts of rules.
 

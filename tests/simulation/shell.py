@@ -226,6 +226,8 @@ class Shell:
                 yield from self._send(seen, manifest, action)
             case Raise() | Restore() | Repoint():
                 yield from self._send(seen, manifest, action)
+            case Release() | None:
+                raise TypeError(f"{action} does not touch the route")
 
     def _lower_route(self, seen: Look, manifest: Manifest, change: Lower) -> Steps:
         attempt = read_marks(manifest).attempt
@@ -302,9 +304,7 @@ def read_back(status: Stored | None) -> Progress:
     ruling = status.progress.ruling
     if ruling is not Ruling.CONTINUE:
         return status.progress
-    return replace(
-        status.progress, step=-1, requested=NONE, entered_at=None, accepted_at=None, baked=timedelta(0)
-    )
+    return replace(status.progress, step=-1, requested=NONE, entered_at=None, accepted_at=None, baked=timedelta(0))
 
 
 def _form(route: Manifest | None) -> Any:

@@ -14,6 +14,7 @@ from davylamp.core.model import (
     NONE,
     Action,
     Decision,
+    Judgement,
     Lower,
     Outcome,
     Phase,
@@ -63,12 +64,13 @@ SENTENCES: Final[Mapping[str, str]] = {
     "I22": "a route that another rollout works on is not written",
     "I23": "an object that was made anew inherits nothing",
     "I24": "status claims nothing that was not seen",
+    "L1": "a world that stands still comes to rest: the rollout ends or says why it is held, and writes stop",
     "Q": "a candidate that was rolled back is not tried again before its quarantine is over",
     "API": "nothing is asked that the API server's own rules would refuse",
 }
 
 
-class Violation(AssertionError):
+class Violation(AssertionError):  # noqa: N818 - it says what it is
     """An invariant does not hold."""
 
     def __init__(self, invariant: str, what: str) -> None:
@@ -76,7 +78,7 @@ class Violation(AssertionError):
         self.invariant = invariant
 
 
-def must(holds: bool, invariant: str, what: object) -> None:  # noqa: FBT001 - the condition reads first
+def must(holds: bool, invariant: str, what: object) -> None:
     """Raise `Violation` unless an invariant holds."""
     if not holds:
         raise Violation(invariant, str(what))
@@ -179,14 +181,14 @@ class Watch:
             self._check_new_attempt(seen, after)
         for earlier, later in pairwise(after.fights):
             must(later - earlier >= timedelta(minutes=1), "I9", "two fights within a minute")
-        if isinstance(seen.world.route, RouteTrouble) and seen.world.route.taken:
+        if self.cluster.taken and not seen.ours:
             must(decision.action is None or isinstance(decision.action, Release), "I22", decision.action)
 
     def _check_lowering(self, seen: Look, decision: Decision) -> None:
         world, over = seen.world, seen.progress.ended
         lowers = _lowers(decision.action)
         if seen.serving and not over and world.baseline_ready and not world.deleting:
-            if world.judgement.regressed:
+            if _regressed(world.judgement):
                 must(lowers, "I20", f"regressed at {seen.progress.phase}, and the answer is {decision.action}")
             if world.candidate_ready == 0:
                 must(lowers, "I13", f"no endpoint at {seen.progress.phase}, and the answer is {decision.action}")
@@ -203,12 +205,12 @@ class Watch:
             if after.phase is Phase.PROMOTED:
                 seen_so = isinstance(route, RouteView) and route.repointed and not route.marked
             else:
-                seen_so = isinstance(route, RouteTrouble) or not (route.marked or (route.weight and not route.repointed and route.weight > NONE))
+                seen_so = isinstance(route, RouteTrouble) or not (route.marked or route.weight > NONE)
             must(seen_so, "I24", f"{after.phase} while the route says {route}")
         if after.accepted_at is not None and after.accepted_at != before.accepted_at:
             must(isinstance(route, RouteView) and route.accepted, "I24", "accepted, says status; the gateway does not")
         if after.ruling is Ruling.PROMOTE and before.ruling is not Ruling.PROMOTE:
-            must(seen.world.judgement.proven, "I18", "promotion without proof")
+            must(_proven(seen.world.judgement), "I18", "promotion without proof")
         if after.attempt is not None:
             must(after.attempt.id.startswith(seen.rollout.uid[:8]), "I23", after.attempt.id)
 
@@ -237,6 +239,7 @@ class Watch:
             raise Violation("API", "the status was removed")
         if new.progress.ruling is Ruling.ROLLBACK and new.progress.attempt is not None:
             self.rolled_back.add(new.progress.attempt.id)
+        must(before is not None and before.version == seen.rollout.version, "API", "written over what others wrote")
         if old is None or old.damaged:
             self.damaged = self.damaged and old is not None
             return
@@ -277,8 +280,8 @@ class Watch:
         if not isinstance(change, Raise):
             raise Violation("I1", f"{type(change).__name__} raised the weight from {old} to {new} %")
         must(change.attempt not in self.rolled_back, "I1", f"{change.attempt} was rolled back")
-        must(not judgement.regressed, "I1", "regressed")
-        must(not judgement.suspicious, "I3", "suspicious, or not a number")
+        must(not _regressed(judgement), "I1", "regressed")
+        must(not _suspicious(judgement), "I3", "suspicious, or not a number")
         must(change.attempt != self.lowered, "I9", "a person had lowered the weight")
         must(world.baseline_ready > 0 and world.candidate_ready > 0, "I12", "endpoints are missing")
         must(not seen.plan.paused, "I21", "paused")
@@ -302,13 +305,13 @@ class Watch:
         rungs = [0, *ladder, *([] if ladder[-1] == 100 else [100])]
         must(old in rungs and rungs[rungs.index(old) + 1] == new, "I4", f"{old} to {new} % is not one step")
         judgement = seen.world.judgement
-        must(judgement.verdict is not Verdict.SOURCE_DOWN, "A9", "the source is down")
+        must(Verdict.SOURCE_DOWN not in judgement.verdicts.values(), "A9", "the source is down")
         if old == 0:
             must(judgement.baseline_readable, "A9", "the baseline cannot be read")
             return
-        must(judgement.verdict is not Verdict.NO_DATA, "A9", "no data")
+        must(not _missing(judgement), "A9", "no data")
         if new == 100 and ladder[-1] != 100:
-            must(judgement.proven, "I18", "promotion without proof")
+            must(_proven(judgement), "I18", "promotion without proof")
         least = max(step.min_samples for step in seen.plan.steps if step.weight == Weight(old))
         must(judgement.samples >= least, "I3", f"{judgement.samples} of {least} samples")
         self._check_bake(self._bake(seen.plan, old))
@@ -332,9 +335,9 @@ class Watch:
         if seen.progress.ended:
             return
         must(seen.serving, "I18", "repointed without traffic")
-        must(not judgement.regressed, "I1", "regressed")
-        must(judgement.verdict not in {Verdict.NO_DATA, Verdict.SOURCE_DOWN}, "A9", "promoted without data")
-        must(not judgement.suspicious, "I3", "suspicious, or not a number")
+        must(not _regressed(judgement), "I1", "regressed")
+        must(not _missing(judgement), "A9", "promoted without data")
+        must(not _suspicious(judgement), "I3", "suspicious, or not a number")
         must(not seen.plan.paused, "I21", "paused")
         self._check_bake(seen.plan.promotion_bake)
 
@@ -362,6 +365,25 @@ class Watch:
             self._steady, self._steady_since = steady, self.cluster.time
 
 
+def _regressed(judgement: Judgement) -> bool:
+    over = judgement.log_evidence >= judgement.log_threshold
+    return over or Verdict.REGRESSED in judgement.verdicts.values()
+
+
+def _suspicious(judgement: Judgement) -> bool:
+    return not judgement.log_evidence < judgement.log_threshold / 2
+
+
+def _missing(judgement: Judgement) -> bool:
+    missing = {Verdict.NO_DATA, Verdict.SOURCE_DOWN}
+    return not judgement.verdicts or not missing.isdisjoint(judgement.verdicts.values())
+
+
+def _proven(judgement: Judgement) -> bool:
+    needed = {judgement.verdicts.get(name) for name in judgement.required}
+    return needed == {Verdict.NON_INFERIOR}
+
+
 def weights_of(route: Manifest) -> dict[str, int]:
     """Return the weights of the shared rule by backend."""
     refs = route["spec"]["rules"][0]["backendRefs"]
@@ -381,9 +403,7 @@ def pair_weight(route: Manifest, ref: RouteRef) -> int:
 def _risen(before: Manifest, after: Manifest) -> bool:
     """Return whether any backend but the baseline has a larger share of the shared rule than it had."""
     old, new = weights_of(before), weights_of(after)
-    return any(
-        new[name] * sum(old.values()) > old.get(name, 0) * sum(new.values()) for name in new if name != BASELINE
-    )
+    return any(new[name] * sum(old.values()) > old.get(name, 0) * sum(new.values()) for name in new if name != BASELINE)
 
 
 def _lowers(action: Action | None) -> bool:
@@ -405,9 +425,7 @@ def _check_ownership(before: Manifest, after: Manifest) -> None:
     def foreign(route: Manifest) -> object:
         first, *others = route["spec"]["rules"]
         spec = {**route["spec"], "rules": [{**first, "backendRefs": None}, *others]}
-        notes = {
-            k: v for k, v in route["metadata"].get("annotations", {}).items() if not k.startswith("davylamp.dev/")
-        }
+        notes = {k: v for k, v in route["metadata"].get("annotations", {}).items() if not k.startswith("davylamp.dev/")}
         return spec, notes, route["metadata"]["uid"]
 
     must(foreign(before) == foreign(after), "I8", f"{foreign(before)} became {foreign(after)}")
