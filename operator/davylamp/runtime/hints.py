@@ -18,7 +18,10 @@ from davylamp.api.v1alpha1.kinds import GROUP, MODEL_ROLLOUT, VERSION
 #: Kind, namespace, name and resourceVersion of what changed.
 Hint = Callable[[str, str, str, str], None]
 _log: Final = structlog.get_logger("davylamp.hints")
+_FIRST_BACKOFF: Final = 1.0
 _LONGEST_BACKOFF: Final = 30.0
+#: A run that lasted so long, in seconds, was a good one.
+_GOOD_RUN: Final = 300.0
 
 
 def registry(hint: Hint) -> kopf.OperatorRegistry:
@@ -103,20 +106,27 @@ class Hints:
         return self._thread is not None and self._thread.is_alive()
 
     def _run(self, hint: Hint) -> None:
-        backoff = 1.0
+        backoff = _FIRST_BACKOFF
         while not self._stop.is_set():
-            try:
-                asyncio.run(self._operate(hint))
-            except Exception as error:  # noqa: BLE001 - whatever ends Kopf, it is started again
-                _log.warning("kopf_ended", why=repr(error)[:300])
+            lasted, why = asyncio.run(self._operate(hint))
+            if self._stop.is_set():
+                return
+            _log.warning("kopf_ended", why=why, seconds=round(lasted))
+            backoff = _FIRST_BACKOFF if lasted > _GOOD_RUN else backoff
             self._stop.wait(backoff)
             backoff = min(_LONGEST_BACKOFF, backoff * 2)
 
-    async def _operate(self, hint: Hint) -> None:
-        await kopf.operator(
-            registry=registry(hint),
-            clusterwide=not self._namespaces,
-            namespaces=self._namespaces,
-            stop_flag=self._stop,
-            standalone=True,
-        )
+    async def _operate(self, hint: Hint) -> tuple[float, str]:
+        """Run Kopf, and return how long it lasted in seconds, and why it ended."""
+        begun, why = asyncio.get_running_loop().time(), "by itself"
+        try:
+            await kopf.operator(
+                registry=registry(hint),
+                clusterwide=not self._namespaces,
+                namespaces=self._namespaces,
+                stop_flag=self._stop,
+                standalone=True,
+            )
+        except Exception as error:  # noqa: BLE001 - whatever ends Kopf, it is started again
+            why = repr(error)[:300]
+        return asyncio.get_running_loop().time() - begun, why

@@ -119,7 +119,8 @@ def page() -> str:
         for each in described()
     )
     return (
-        "# Metrics\n\nWhat the operator shows of itself at `/metrics`. States of rollouts are shown by the process that\n"
+        "# Metrics\n\n"
+        "What the operator shows of itself at `/metrics`. States of rollouts are shown by the process that\n"
         "leads, and by no other.\n\n"
         f"| metric | type | labels | meaning |\n|---|---|---|---|\n{rows}"
     )
