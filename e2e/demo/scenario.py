@@ -24,7 +24,7 @@ FAULT_SHARE: Final = 0.03
 #: The fault begins when the gateway has accepted the weight of this step, counted from 0.
 FAULT_STEP: Final = 1
 #: After which the demo gives up on rollouts that have not ended.
-PATIENCE: Final = timedelta(seconds=255)
+PATIENCE: Final = timedelta(seconds=240)
 
 _MANIFESTS: Final = Path(__file__).parent / "manifests"
 
