@@ -23,6 +23,8 @@ class Receivers:
         self.port = port
         self.slack: list[dict[str, Any]] = []
         self.pagerduty: list[dict[str, Any]] = []
+        #: So many messages more are answered with 503 and thrown away.
+        self.refuse = 0
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"receivers-{port}", daemon=True)
@@ -34,7 +36,7 @@ class Receivers:
 
     def forget(self) -> None:
         """Throw all messages away."""
-        self.slack, self.pagerduty = [], []
+        self.slack, self.pagerduty, self.refuse = [], [], 0
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -63,12 +65,20 @@ class Receivers:
         await web.TCPSite(runner, "127.0.0.1", self.port, reuse_address=True).start()
         return runner
 
+    def _refused(self) -> bool:
+        self.refuse, refused = max(0, self.refuse - 1), self.refuse > 0
+        return refused
+
     async def _page(self, request: web.Request) -> web.Response:
+        if self._refused():
+            return web.Response(status=503)
         event = json.loads(await request.read())
         self.pagerduty.append(event)
         answer = {"status": "success", "message": "Event processed", "dedup_key": event.get("dedup_key")}
         return web.json_response(answer, status=202)
 
     async def _post(self, request: web.Request) -> web.Response:
+        if self._refused():
+            return web.Response(status=503)
         self.slack.append({"hook": request.match_info["hook"], **json.loads(await request.read())})
         return web.Response(text="ok")

@@ -137,6 +137,14 @@ class RolloutStage:
             within=within,
         )
 
+    def until_message(self, words: str, within: timedelta = PATIENCE) -> None:
+        """Wait until the status says some words."""
+        self.recorder.until(
+            lambda rollout, _: words in (rollout.get("status") or {}).get("message", ""),
+            f"the message says {words!r}",
+            within=within,
+        )
+
     def until_weight(self, percent: int, within: timedelta = PATIENCE) -> None:
         """Wait for the candidate's weight on the route."""
         self.recorder.until(

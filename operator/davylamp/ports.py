@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from davylamp.core.model import Lower, Prepare, Raise, Repoint, Restore, RouteTrouble, RouteView, Severity, Weight
+from davylamp.core.model import Severity, Weight
+from davylamp.core.moves import Lower, Prepare, Raise, Repoint, Restore
 from davylamp.core.reading import Reading, Request
+from davylamp.core.world import RouteTrouble, RouteView
 
 
 class Clock(Protocol):

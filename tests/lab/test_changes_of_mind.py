@@ -37,11 +37,11 @@ def test_a_deleted_rollout_is_let_go_only_after_its_route_is_clean(stage: Rollou
     stage.until_weight(20)
     lab.api.delete(stage.rollout_path)
     stage.recorder.until(lambda rollout, _: not rollout, "the rollout is gone", within=PATIENCE)
-    gone = next(state for state in states(stage.recorder.history)[1:] if state.rollout is None and state.revision > 0)
-    last = [state for state in states(stage.recorder.history) if state.rollout is None][-1]
-    assert last.route is not None
-    assert gone is not None
-    assert not last.marks
+    gone = next(seen for seen in stage.recorder.history if seen.kind is Kind.ROLLOUT and seen.manifest is None)
+    then = next(state for state in states(stage.recorder.history) if state.revision == gone.revision)
+    assert then.route is not None
+    assert not then.marks
+    assert then.route["spec"] == stage.original["spec"]
 
 
 def test_another_candidate_in_mid_rollout_begins_from_the_first_step(stage: RolloutStage) -> None:

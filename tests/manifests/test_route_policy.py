@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from davylamp.core.model import Lower, Prepare, Raise, Restore, Ruling, Weight
+from davylamp.core.model import Ruling, Weight
+from davylamp.core.moves import Lower, Prepare, Raise, Restore
 from davylamp.ports import BackendRef, RouteChange, RouteRef
 from davylamp.routers.httproute_changes import changed
 from davylamp.routers.httproute_patch import patch

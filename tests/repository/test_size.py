@@ -12,9 +12,14 @@ from tests.repository.checkout import files, text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-LONGEST_FILE = 400
+#: A file of tests is read test by test, so it may be longer.
+LONGEST_FILE = (("tests", 520), ("", 400))
 #: Lines of a function without its docstring, by where it stands; the first that matches counts.
 LONGEST_FUNCTION = (("operator/davylamp/core", 40), ("", 60))
+
+
+def most(limits: tuple[tuple[str, int], ...], path: str) -> int:
+    return next(limit for start, limit in limits if path.startswith(start))
 
 
 def functions(path: Path) -> Iterator[Function]:
@@ -36,18 +41,16 @@ def positional(function: Function) -> int:
 
 def test_no_file_is_too_long() -> None:
     lengths = {str(path): text(path).count("\n") for path in files("*.py")}
-    assert {path: length for path, length in lengths.items() if length > LONGEST_FILE} == {}
+    too_long = {path: length for path, length in lengths.items() if length > most(LONGEST_FILE, path)}
+    assert too_long == {}
 
 
 def test_no_function_is_too_long() -> None:
-    def limit(path: Path) -> int:
-        return next(most for start, most in LONGEST_FUNCTION if str(path).startswith(start))
-
     found = {
         f"{path}:{f.lineno} {f.name}": lines(f)
         for path in files("*.py")
         for f in functions(path)
-        if lines(f) > limit(path)
+        if lines(f) > most(LONGEST_FUNCTION, str(path))
     }
     assert found == {}
 

@@ -11,20 +11,9 @@ import pytest
 from davylamp.core import attempts, decide, interference, ladder, safety
 from davylamp.core.case import Case, ended, enter, stay
 from davylamp.core.decide import Rule
-from davylamp.core.model import (
-    Decision,
-    Judgement,
-    Lower,
-    Outcome,
-    Phase,
-    Prepare,
-    Raise,
-    Reason,
-    Release,
-    Ruling,
-    Verdict,
-    Weight,
-)
+from davylamp.core.model import Outcome, Phase, Reason, Ruling, Verdict, Weight
+from davylamp.core.moves import Decision, Lower, Prepare, Raise, Release
+from davylamp.core.world import Judgement
 from davylamp.routers import httproute_changes
 from tests.simulation.cluster import Cluster, Stored
 from tests.simulation.machine import World

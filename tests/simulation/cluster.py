@@ -9,8 +9,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from davylamp.core.model import Pair, Progress, RouteTrouble, RouteView
+from davylamp.core.model import Pair, Progress
 from davylamp.core.plan import Plan
+from davylamp.core.world import RouteTrouble, RouteView
 from davylamp.errors import Conflict
 from davylamp.ports import BackendRef, RouteRef
 from davylamp.routers.httproute_view import view

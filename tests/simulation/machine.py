@@ -7,7 +7,8 @@ from typing import Final
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from davylamp.core.model import NONE, Phase, RouteView
+from davylamp.core.model import NONE, Phase
+from davylamp.core.world import RouteView
 from davylamp.routers.marks import read_marks
 from tests.simulation.cluster import Cluster, Stored, edited, original_route, unmarked
 from tests.simulation.settings import PLANS, Metrics

@@ -6,8 +6,9 @@ from enum import Enum
 from math import log, nan
 from typing import Final
 
-from davylamp.core.model import Judgement, Pair, Verdict, Weight
+from davylamp.core.model import Pair, Verdict, Weight
 from davylamp.core.plan import Direction, Gate, OddsRatioMargin, Plan, SignalKind, Step, TripWires
+from davylamp.core.world import Judgement
 
 BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
 INTERVAL: Final = timedelta(seconds=10)

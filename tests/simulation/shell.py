@@ -10,23 +10,9 @@ from enum import Enum, auto
 from typing import Any, Final, TypeVar
 
 from davylamp.core.decide import decide
-from davylamp.core.model import (
-    NONE,
-    Action,
-    Decision,
-    Judgement,
-    Lower,
-    Prepare,
-    Progress,
-    Raise,
-    Release,
-    Repoint,
-    Restore,
-    RouteTrouble,
-    RouteView,
-    Ruling,
-    World,
-)
+from davylamp.core.model import NONE, Progress, Ruling
+from davylamp.core.moves import Action, Decision, Lower, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.world import Judgement, RouteTrouble, RouteView, World
 from davylamp.errors import Conflict, DavylampError, SpecError, Unavailable
 from davylamp.ports import RouteRef
 from davylamp.routers.httproute_changes import changed, leftover

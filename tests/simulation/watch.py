@@ -9,30 +9,11 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
-from davylamp.core.model import (
-    ALL,
-    NONE,
-    Action,
-    Decision,
-    Judgement,
-    Lower,
-    Outcome,
-    Phase,
-    Prepare,
-    Progress,
-    Raise,
-    Release,
-    Repoint,
-    Restore,
-    RouteTrouble,
-    RouteView,
-    Ruling,
-    Verdict,
-    Weight,
-    World,
-)
+from davylamp.core.model import ALL, NONE, Outcome, Phase, Progress, Ruling, Verdict, Weight
+from davylamp.core.moves import Action, Decision, Lower, Prepare, Raise, Release, Repoint, Restore
 from davylamp.core.plan import Plan
 from davylamp.core.transitions import allowed
+from davylamp.core.world import Judgement, RouteTrouble, RouteView, World
 from davylamp.ports import RouteRef
 from davylamp.routers.marks import Manifest, read_marks
 from tests.simulation.cluster import Cluster, Rollout, original_route

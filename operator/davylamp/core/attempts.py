@@ -8,19 +8,16 @@ from davylamp.core.model import (
     ALL,
     NONE,
     Attempt,
-    Decision,
-    Lower,
     Outcome,
     PastAttempt,
     Phase,
     Progress,
     Quarantine,
     Reason,
-    Repoint,
-    Restore,
-    RouteView,
     Ruling,
 )
+from davylamp.core.moves import Decision, Lower, Repoint, Restore
+from davylamp.core.world import RouteView
 
 
 def rest(case: Case) -> Decision | None:

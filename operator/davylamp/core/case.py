@@ -7,9 +7,6 @@ from typing import Final
 
 from davylamp.core.model import (
     NONE,
-    Action,
-    Decision,
-    Fact,
     Outcome,
     Pair,
     PastAttempt,
@@ -17,14 +14,14 @@ from davylamp.core.model import (
     Progress,
     Quarantine,
     Reason,
-    RouteView,
     Ruling,
     Severity,
     Verdict,
     Weight,
-    World,
 )
+from davylamp.core.moves import Action, Decision, Fact
 from davylamp.core.plan import Plan
+from davylamp.core.world import RouteView, World
 
 MAX_HISTORY: Final = 10
 MAX_QUARANTINE: Final = 16

@@ -13,8 +13,10 @@ from typing import Final
 
 from davylamp.core import attempts, interference, ladder, safety
 from davylamp.core.case import Case
-from davylamp.core.model import NONE, Decision, Progress, World
+from davylamp.core.model import NONE, Progress
+from davylamp.core.moves import Decision
 from davylamp.core.plan import Plan
+from davylamp.core.world import World
 
 Rule = Callable[[Case], Decision | None]
 

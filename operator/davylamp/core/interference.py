@@ -9,20 +9,9 @@ from datetime import timedelta
 from typing import Final
 
 from davylamp.core.case import Case, hold, stay, unaccepted, unruled
-from davylamp.core.model import (
-    ALL,
-    NONE,
-    Decision,
-    Lower,
-    Phase,
-    Prepare,
-    Reason,
-    RouteTrouble,
-    RouteView,
-    Ruling,
-    Weight,
-    World,
-)
+from davylamp.core.model import ALL, NONE, Phase, Reason, Ruling, Weight
+from davylamp.core.moves import Decision, Lower, Prepare
+from davylamp.core.world import RouteTrouble, RouteView, World
 
 #: A foreign raise is put right at most once in this time.
 _TRUCE: Final = timedelta(minutes=1)

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from davylamp.core.evidence import Evidence, Stream
 from davylamp.core.latency import ENOUGH
-from davylamp.core.model import Judgement, Variant
+from davylamp.core.model import Variant
 from davylamp.core.plan import Plan, SignalKind
 from davylamp.core.report import GateReport, Limits, baseline_total, report
+from davylamp.core.world import Judgement
 from gatestats.combine import culprits, log_threshold, weighted_mean
 
 

@@ -7,20 +7,9 @@ from typing import Final
 from davylamp.core.attempts import quarantined
 from davylamp.core.case import Case, ended, enter, facts, hold, ruled, stay
 from davylamp.core.interference import put_beside
-from davylamp.core.model import (
-    ALL,
-    NONE,
-    Decision,
-    Outcome,
-    Phase,
-    Raise,
-    Reason,
-    Repoint,
-    RouteView,
-    Ruling,
-    Verdict,
-    Weight,
-)
+from davylamp.core.model import ALL, NONE, Outcome, Phase, Reason, Ruling, Verdict, Weight
+from davylamp.core.moves import Decision, Raise, Repoint
+from davylamp.core.world import RouteView
 
 #: How long a gateway may take to accept a route before people are told.
 _PATIENCE: Final = timedelta(minutes=2)

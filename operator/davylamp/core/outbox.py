@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
-from davylamp.core.model import Fact, Severity
+from davylamp.core.model import Severity
+from davylamp.core.moves import Fact
 
 MAX_PENDING: Final = 16
 MAX_TOLD: Final = 64

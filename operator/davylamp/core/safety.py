@@ -4,20 +4,9 @@ from dataclasses import replace
 
 from davylamp.core.attempts import tidying
 from davylamp.core.case import Case, ended, facts, hold, ruled, stay
-from davylamp.core.model import (
-    NONE,
-    Decision,
-    Lower,
-    Outcome,
-    Phase,
-    Reason,
-    Release,
-    Restore,
-    RouteTrouble,
-    RouteView,
-    Ruling,
-    Verdict,
-)
+from davylamp.core.model import NONE, Outcome, Phase, Reason, Ruling, Verdict
+from davylamp.core.moves import Decision, Lower, Release, Restore
+from davylamp.core.world import RouteTrouble, RouteView
 
 
 def let_go(case: Case) -> Decision | None:

@@ -7,7 +7,8 @@ moves the weights of the two, and gives the route back. What each change makes o
 
 from typing import Final, assert_never
 
-from davylamp.core.model import Lower, Prepare, Raise, Repoint, Restore, RouteTrouble
+from davylamp.core.moves import Lower, Prepare, Raise, Repoint, Restore
+from davylamp.core.world import RouteTrouble
 from davylamp.errors import Conflict, NotFound
 from davylamp.ports import RouteChange, RouteRef, RouteState
 from davylamp.routers.api import FIELD_MANAGER, Api, PatchType

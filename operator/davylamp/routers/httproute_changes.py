@@ -8,7 +8,8 @@ Rule 3: `Lower` never gives a rule's candidate more than it has, and no mark bec
 
 from typing import assert_never
 
-from davylamp.core.model import NONE, Lower, Prepare, Raise, Repoint, Restore, Ruling, Weight
+from davylamp.core.model import NONE, Ruling, Weight
+from davylamp.core.moves import Lower, Prepare, Raise, Repoint, Restore
 from davylamp.errors import Conflict, SpecError
 from davylamp.ports import RouteChange, RouteRef
 from davylamp.routers.httproute_endings import repointed, restored

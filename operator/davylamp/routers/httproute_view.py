@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from davylamp.core.model import ALL, NONE, RouteTrouble, RouteView, Ruling, Weight
+from davylamp.core.model import ALL, NONE, Ruling, Weight
+from davylamp.core.world import RouteTrouble, RouteView
 from davylamp.errors import SpecError
 from davylamp.ports import RouteRef
 from davylamp.routers.api import FIELD_MANAGER

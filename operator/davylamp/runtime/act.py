@@ -10,7 +10,8 @@ from typing import assert_never
 
 import structlog
 
-from davylamp.core.model import Decision, Lower, Prepare, Progress, Raise, Release, Repoint, Restore
+from davylamp.core.model import Progress
+from davylamp.core.moves import Decision, Lower, Prepare, Raise, Release, Repoint, Restore
 from davylamp.errors import DavylampError, Unavailable
 from davylamp.ports import Clock, RouteChange, Router
 from davylamp.runtime.lease import Leadership

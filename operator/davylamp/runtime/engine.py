@@ -17,9 +17,11 @@ import structlog
 
 from davylamp.core.decide import decide
 from davylamp.core.evidence import new_stratum
-from davylamp.core.model import Decision, Fact, Phase, Reason, RouteView, Severity
+from davylamp.core.model import Phase, Reason, Severity
+from davylamp.core.moves import Decision, Fact
 from davylamp.core.outbox import next_due
 from davylamp.core.plan import Plan
+from davylamp.core.world import RouteView
 from davylamp.errors import DavylampError, SpecError
 from davylamp.ports import Clock
 from davylamp.runtime.act import Actor

@@ -12,10 +12,11 @@ import structlog
 from davylamp.api.v1alpha1.convert import pair_ref
 from davylamp.core.evidence import Evidence, learn_baseline, observe, source_down
 from davylamp.core.judge import judge
-from davylamp.core.model import NONE, Judgement, Pair, RouteTrouble, RouteView, Variant, World
+from davylamp.core.model import NONE, Pair, Variant
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading
 from davylamp.core.report import GateReport
+from davylamp.core.world import Judgement, RouteTrouble, RouteView, World
 from davylamp.errors import DavylampError, SpecError, Unavailable
 from davylamp.ports import Router, RouteRef, RouteState
 from davylamp.runtime.blueprint import Blueprint

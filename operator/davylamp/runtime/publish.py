@@ -11,8 +11,10 @@ from davylamp.api.v1alpha1.findings import checkpoint_of, signals_of
 from davylamp.api.v1alpha1.kinds import API_VERSION, MODEL_ROLLOUT
 from davylamp.api.v1alpha1.progress import Shown, to_status
 from davylamp.api.v1alpha1.stored import read_status
-from davylamp.core.model import Action, Fact, Progress, RouteView, Severity
+from davylamp.core.model import Progress, Severity
+from davylamp.core.moves import Action, Fact
 from davylamp.core.outbox import Outbox, add
+from davylamp.core.world import RouteView
 from davylamp.errors import DavylampError
 from davylamp.runtime.catalogue import Catalogue, Object, path_of
 from davylamp.runtime.kube import JSON_PATCH, Kube

@@ -10,10 +10,11 @@ from davylamp.api.v1alpha1.messages import to_outbox
 from davylamp.api.v1alpha1.progress import to_progress
 from davylamp.api.v1alpha1.stored import read_status
 from davylamp.core.evidence import Evidence, Trouble, begin, resume
-from davylamp.core.model import Judgement, Progress
+from davylamp.core.model import Progress
 from davylamp.core.outbox import Channel, Outbox
 from davylamp.core.plan import Plan
 from davylamp.core.report import GateReport
+from davylamp.core.world import Judgement
 from davylamp.runtime.catalogue import Name, Object, name_of
 
 _UNREAD = Trouble("not read since the operator started", source=True)

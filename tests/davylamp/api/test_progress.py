@@ -15,7 +15,6 @@ from davylamp.core.model import (
     ALL,
     NONE,
     Attempt,
-    Fact,
     Outcome,
     Pair,
     PastAttempt,
@@ -28,6 +27,7 @@ from davylamp.core.model import (
     Verdict,
     Weight,
 )
+from davylamp.core.moves import Fact
 from davylamp.core.outbox import Outbox, Pending, Undelivered
 
 T0 = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,21 +9,18 @@ from davylamp.core.model import (
     ALL,
     NONE,
     Attempt,
-    Decision,
-    Judgement,
     Outcome,
     Pair,
     PastAttempt,
     Phase,
     Progress,
     Reason,
-    RouteTrouble,
-    RouteView,
     Ruling,
     Weight,
-    World,
 )
+from davylamp.core.moves import Decision
 from davylamp.core.plan import Direction, Gate, OddsRatioMargin, Plan, SignalKind, Step, TripWires
+from davylamp.core.world import Judgement, RouteTrouble, RouteView, World
 from tests.simulation.settings import Metrics
 
 NOW: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)

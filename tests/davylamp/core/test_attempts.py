@@ -5,19 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from davylamp.core.model import (
-    NONE,
-    Lower,
-    Outcome,
-    PastAttempt,
-    Phase,
-    Progress,
-    Quarantine,
-    Reason,
-    Restore,
-    Ruling,
-    Weight,
-)
+from davylamp.core.model import NONE, Outcome, PastAttempt, Phase, Progress, Quarantine, Reason, Ruling, Weight
+from davylamp.core.moves import Lower, Restore
 from tests.davylamp.core.rollouts import (
     ATTEMPT,
     CLEAN,

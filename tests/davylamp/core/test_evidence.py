@@ -410,7 +410,7 @@ def test_a_part_that_is_missing_or_of_another_kind_is_refused(part: str, value: 
         ("cursors", "errors/Baseline/pod", "soon"),
         ("cursors", "errors/Baseline/pod", math.inf),
         ("cursors", "errors/Baseline/pod", math.nan),
-        ("cursors", "errors/Baseline/pod", 10**400),
+        pytest.param("cursors", "errors/Baseline/pod", 10**400, id="a cursor too large for a float"),
         ("baselines", "latency", None),
         ("baselines", "latency", {"edges": ["1", "2", "inf"]}),
         ("baselines", "latency", {"edges": ["1", "2", "inf"], "counts": [1, 2]}),

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from davylamp.core.model import ALL, NONE, Lower, Phase, Prepare, Raise, Reason, Ruling, Severity, Weight
+from davylamp.core.model import ALL, NONE, Phase, Reason, Ruling, Severity, Weight
+from davylamp.core.moves import Lower, Prepare, Raise
 from tests.davylamp.core.rollouts import (
     ATTEMPT,
     BAKE,
@@ -81,7 +82,7 @@ def test_a_refusal_never_stands_before_a_rollback() -> None:
     [
         replace(CLEAN, weight=Weight(25)),
         replace(CLEAN, uid="another"),
-        replace(baking_at(25).route, attempt="rollout1-0"),  # type: ignore[type-var]  # a view
+        replace(baking_at(25).route, attempt="rollout1-0"),  # type: ignore[arg-type]  # a view
     ],
     ids=["stripped", "made anew", "of another attempt"],
 )
@@ -100,7 +101,7 @@ def test_a_promotion_whose_marks_are_lost_begins_again_without_its_ruling() -> N
 
 
 def test_a_route_left_to_the_candidate_alone_with_foreign_marks_gets_its_baseline_back() -> None:
-    left = replace(baking_at(25).route, repointed=True, weight=ALL, attempt="rollout1-0")  # type: ignore[type-var]
+    left = replace(baking_at(25).route, repointed=True, weight=ALL, attempt="rollout1-0")  # type: ignore[arg-type]
     assert baking_at(25).with_route(left).decide().action == settled(0)
 
 
@@ -163,7 +164,7 @@ def test_a_rollback_does_not_wait_for_the_end_of_a_war() -> None:
 
 
 def test_a_route_that_was_left_to_the_candidate_alone_is_put_right() -> None:
-    left = replace(baking_at(25).route, repointed=True, prepared=False, weight=ALL)  # type: ignore[type-var]  # a view
+    left = replace(baking_at(25).route, repointed=True, prepared=False, weight=ALL)  # type: ignore[arg-type]  # a view
     assert baking_at(25).with_route(left).decide().action == settled(25)
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from davylamp.core.evidence import Evidence, Trouble, begin, learn_baseline, observe, source_down
 from davylamp.core.judge import judge, limits, stream_weights
-from davylamp.core.model import Judgement, Variant, Verdict
+from davylamp.core.model import Variant, Verdict
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading, SignalReading
+from davylamp.core.world import Judgement
 from tests.davylamp.core.readings import (
     CLICKS,
     ERRORS,

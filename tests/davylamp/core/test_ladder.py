@@ -7,24 +7,10 @@ import pytest
 
 from davylamp.core import decide
 from davylamp.core.case import Case
-from davylamp.core.model import (
-    ALL,
-    NONE,
-    Judgement,
-    Lower,
-    Outcome,
-    Phase,
-    Prepare,
-    Progress,
-    Raise,
-    Reason,
-    Repoint,
-    Ruling,
-    Severity,
-    Weight,
-    World,
-)
+from davylamp.core.model import ALL, NONE, Outcome, Phase, Progress, Reason, Ruling, Severity, Weight
+from davylamp.core.moves import Lower, Prepare, Raise, Repoint
 from davylamp.core.plan import Step
+from davylamp.core.world import Judgement, World
 from tests.davylamp.core.rollouts import (
     ATTEMPT,
     BAKE,
@@ -316,7 +302,7 @@ def test_a_re_pointed_route_is_the_end_and_is_told() -> None:
 
 
 def test_a_route_that_is_re_pointed_under_our_marks_is_not_the_end_yet() -> None:
-    left = replace(promoting().route, repointed=True, prepared=False)  # type: ignore[type-var]  # a view
+    left = replace(promoting().route, repointed=True, prepared=False)  # type: ignore[arg-type]  # a view
     assert promoting(timedelta(0)).with_route(left).decide().progress.phase is Phase.PROMOTING
     assert promoting().with_route(left).decide().action == Repoint()
 

@@ -5,23 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from davylamp.core.model import (
-    ALL,
-    NONE,
-    Decision,
-    Lower,
-    Outcome,
-    Phase,
-    Prepare,
-    Quarantine,
-    Reason,
-    Release,
-    Repoint,
-    Restore,
-    Ruling,
-    Severity,
-    Weight,
-)
+from davylamp.core.model import ALL, NONE, Outcome, Phase, Quarantine, Reason, Ruling, Severity, Weight
+from davylamp.core.moves import Decision, Lower, Prepare, Release, Repoint, Restore
 from tests.davylamp.core.rollouts import (
     ATTEMPT,
     CLEAN,
@@ -309,7 +294,7 @@ def test_marks_that_came_back_after_a_promotion_are_taken_off_without_taking_tra
     marked = promoting().route
     assert over(Outcome.PROMOTED).with_route(marked).deleted().decide().action == Repoint()
     assert over(Outcome.PROMOTED).with_route(marked).decide().action == Repoint()
-    lower = replace(marked, weight=Weight(40))  # type: ignore[type-var]  # it is a view
+    lower = replace(marked, weight=Weight(40))  # type: ignore[arg-type]  # it is a view
     assert over(Outcome.PROMOTED).with_route(lower).decide().action == Restore()
 
 
@@ -323,7 +308,7 @@ def test_a_deleted_object_without_a_known_attempt_cleans_what_is_marked() -> Non
 def test_what_a_former_leader_left_on_the_route_is_taken_off() -> None:
     decision = over(Outcome.ROLLED_BACK).with_route(prepared().route).decide()
     assert (decision.action, decision.progress.phase) == (Restore(), Phase.ROLLED_BACK)
-    again = replace(promoting().route, repointed=True, weight=ALL)  # type: ignore[type-var]  # it is a view
+    again = replace(promoting().route, repointed=True, weight=ALL)  # type: ignore[arg-type]  # it is a view
     assert over(Outcome.PROMOTED).with_route(again).decide().action == Repoint()
 
 

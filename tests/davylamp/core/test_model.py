@@ -8,17 +8,16 @@ from davylamp.core.model import (
     ALL,
     NONE,
     Attempt,
-    Judgement,
     Outcome,
     Pair,
     PastAttempt,
     Progress,
-    RouteView,
     Ruling,
     Verdict,
     Weight,
     worst,
 )
+from davylamp.core.world import Judgement, RouteView
 
 WORST_FIRST = (
     Verdict.REGRESSED,

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from davylamp.core import outbox as box
-from davylamp.core.model import Fact, Severity
+from davylamp.core.model import Severity
+from davylamp.core.moves import Fact
 from davylamp.core.outbox import Channel, Delivered, Failed, Outbox, Refused
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

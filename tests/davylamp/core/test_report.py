@@ -8,7 +8,7 @@ from davylamp.core.evidence import Evidence, Trouble, begin, learn_baseline, new
 from davylamp.core.judge import judge
 from davylamp.core.latency import Baseline
 from davylamp.core.model import Variant, Verdict
-from davylamp.core.plan import Gate, Plan
+from davylamp.core.plan import AbsoluteMargin, Gate, Margin, OddsRatioMargin, Plan, RelativeMargin
 from davylamp.core.reading import SignalReading
 from davylamp.core.report import GateReport, Limits, Side, report, sentence
 from tests.davylamp.core.readings import (
@@ -224,6 +224,19 @@ def test_every_number_is_finite_and_limits_are_around_the_difference(baseline: i
     assert shown.low is None or shown.low <= (shown.difference or 0.0)
     assert shown.high is None or shown.high >= (shown.difference or 0.0)
     assert shown.samples == 6000
+
+
+@pytest.mark.parametrize("margin", [OddsRatioMargin(1.25), AbsoluteMargin(0.05), RelativeMargin(0.2)])
+@pytest.mark.parametrize("candidate", [0, 50, 60])
+def test_every_margin_is_reported_as_a_difference_of_shares(margin: Margin, candidate: int) -> None:
+    of = plan(replace(CLICKS, margin=margin))
+    found = reading({"clicks": pair(steady((50, 500), 4), steady((candidate, 500), 4))})
+    shown = judge(of, watched(of, begin(of), found, 4))[1][0]
+    assert shown.sentence.startswith(f"clicks {candidate / 500:.2%} of 2,000 against 10.00% of 2,000 (")
+    assert shown.difference == pytest.approx((candidate - 50) / 500, abs=1e-6)
+    assert shown.low is None or shown.low <= (shown.difference or 0.0)
+    assert shown.high is None or shown.high >= (shown.difference or 0.0)
+    assert all(math.isfinite(value) for value in numbers(shown))
 
 
 def test_evidence_beyond_what_json_and_a_screen_can_hold_is_cut() -> None:

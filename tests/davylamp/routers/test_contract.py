@@ -7,7 +7,9 @@ import pytest
 import pytest_asyncio
 from kubernetes.aio import config
 
-from davylamp.core.model import Lower, Prepare, Raise, Repoint, Restore, RouteTrouble, RouteView, Ruling, Weight
+from davylamp.core.model import Ruling, Weight
+from davylamp.core.moves import Lower, Prepare, Raise, Repoint, Restore
+from davylamp.core.world import RouteTrouble, RouteView
 from davylamp.errors import Conflict, SpecError, Unavailable
 from davylamp.ports import BackendRef, RouteChange, Router, RouteState
 from davylamp.routers import ROUTERS

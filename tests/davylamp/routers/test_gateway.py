@@ -8,7 +8,9 @@ import pytest
 import pytest_asyncio
 from kubernetes.aio import config
 
-from davylamp.core.model import Lower, Prepare, Raise, Restore, RouteView, Ruling, Weight
+from davylamp.core.model import Ruling, Weight
+from davylamp.core.moves import Lower, Prepare, Raise, Restore
+from davylamp.core.world import RouteView
 from davylamp.errors import Conflict
 from davylamp.ports import BackendRef, RouteChange, RouteRef
 from davylamp.routers.gateway_api import GatewayApiRouter

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from davylamp.core.model import Lower, Prepare, Raise, Repoint, Restore, RouteView, Ruling, Weight
+from davylamp.core.model import Ruling, Weight
+from davylamp.core.moves import Lower, Prepare, Raise, Repoint, Restore
+from davylamp.core.world import RouteView
 from davylamp.errors import Conflict, SpecError
 from davylamp.ports import BackendRef, RouteChange, RouteRef
 from davylamp.routers.httproute_changes import changed, leftover, pair_in_force

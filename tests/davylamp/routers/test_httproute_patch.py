@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from davylamp.core.model import Lower, Prepare, Raise, Ruling, Weight
+from davylamp.core.model import Ruling, Weight
+from davylamp.core.moves import Lower, Prepare, Raise
 from davylamp.routers.httproute_changes import changed
 from davylamp.routers.httproute_patch import patch, weights_patch
 from tests.davylamp.routers.httproutes import CREDIT, backend, baseline, edited, route, rule

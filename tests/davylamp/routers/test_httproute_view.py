@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from davylamp.core.model import Lower, Prepare, Raise, RouteTrouble, RouteView, Ruling, Weight
+from davylamp.core.model import Ruling, Weight
+from davylamp.core.moves import Lower, Prepare, Raise
+from davylamp.core.world import RouteTrouble, RouteView
 from davylamp.ports import BackendRef, RouteRef
 from davylamp.routers.httproute_changes import changed
 from davylamp.routers.httproute_view import view

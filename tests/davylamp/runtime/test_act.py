@@ -7,24 +7,10 @@ from typing import Any, cast
 import pytest
 
 from davylamp.core.evidence import Evidence
-from davylamp.core.model import (
-    Action,
-    Decision,
-    Judgement,
-    Lower,
-    Phase,
-    Prepare,
-    Progress,
-    Raise,
-    Release,
-    Repoint,
-    Restore,
-    RouteTrouble,
-    Ruling,
-    Weight,
-    World,
-)
+from davylamp.core.model import Phase, Progress, Ruling, Weight
+from davylamp.core.moves import Action, Decision, Lower, Prepare, Raise, Release, Repoint, Restore
 from davylamp.core.outbox import Outbox
+from davylamp.core.world import Judgement, RouteTrouble, World
 from davylamp.errors import Conflict, DavylampError, NotFound, SpecError, Unavailable
 from davylamp.ports import BackendRef, RouteRef, RouteState
 from davylamp.runtime.act import Actor

@@ -13,7 +13,8 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from davylamp.core.evidence import Evidence
-from davylamp.core.model import Attempt, Fact, Pair, Phase, Progress, Severity
+from davylamp.core.model import Attempt, Pair, Phase, Progress, Severity
+from davylamp.core.moves import Fact
 from davylamp.core.outbox import Channel, Outbox, add
 from davylamp.runtime.catalogue import Catalogue, Name
 from davylamp.runtime.kube import Kube

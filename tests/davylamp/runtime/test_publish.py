@@ -6,20 +6,10 @@ from typing import Any
 
 import pytest
 
-from davylamp.core.model import (
-    Fact,
-    Judgement,
-    Phase,
-    Progress,
-    Raise,
-    Reason,
-    RouteTrouble,
-    Severity,
-    Verdict,
-    Weight,
-    World,
-)
+from davylamp.core.model import Phase, Progress, Reason, Severity, Verdict, Weight
+from davylamp.core.moves import Fact, Raise
 from davylamp.core.outbox import Channel
+from davylamp.core.world import Judgement, RouteTrouble, World
 from davylamp.errors import Conflict
 from davylamp.ports import BackendRef, RouteRef, RouteState
 from davylamp.runtime.catalogue import Catalogue

@@ -9,7 +9,7 @@ from davylamp.api.v1alpha1.status import (
     Undelivered,
 )
 from davylamp.core import outbox as core
-from davylamp.core.model import Fact
+from davylamp.core.moves import Fact
 
 
 def messages_of(outbox: core.Outbox) -> tuple[Message, ...]:

@@ -1,0 +1,157 @@
+"""The facts of one look, gathered before anything is judged."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from davylamp.core.model import Ruling, Verdict, Weight, worst
+
+
+@dataclass(frozen=True, slots=True)
+class RouteView:
+    """What the route object says, read from the API server.
+
+    Parameters
+    ----------
+    uid
+        Of the route object.
+    weight
+        The candidate's share of the pair's weight, rounded up to whole percent (0 only if it is exactly 0).
+    prepared
+        Whether the candidate's reference and Davylamp's annotations are in place.
+    asked
+        The weight that Davylamp wrote last, by annotation; None if it wrote none.
+    attempt, ruling, epoch
+        What Davylamp wrote last, by annotation; None if absent or unreadable.
+    accepted
+        Whether every gateway has accepted this generation of the route.
+    acceptance
+        One sentence on why not, or that it has.
+    editor
+        Field manager that last changed the rules, if it is not Davylamp; None otherwise.
+    repointed
+        Whether the rules point to the candidate alone, as after a promotion.
+    """
+
+    uid: str
+    weight: Weight
+    prepared: bool
+    asked: Weight | None = None
+    attempt: str | None = None
+    ruling: Ruling | None = None
+    epoch: int | None = None
+    accepted: bool = False
+    acceptance: str = ""
+    editor: str | None = None
+    repointed: bool = False
+
+    @property
+    def marked(self) -> bool:
+        """Whether anything on the route says that Davylamp works on it, or has left something behind."""
+        return self.prepared or any(mark is not None for mark in (self.asked, self.attempt, self.ruling, self.epoch))
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTrouble:
+    """The route cannot be used, and why. A route with marks of Davylamp always has a view, whatever others do to it.
+
+    Parameters
+    ----------
+    message
+        Why, and what to do.
+    missing
+        Whether it is gone, rather than unfit.
+    taken
+        Whether another, older ModelRollout works on it.
+    """
+
+    message: str
+    missing: bool = False
+    taken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the gates say at one look.
+
+    Parameters
+    ----------
+    verdicts
+        By gate name; empty means that nothing was read.
+    required
+        Names of the gates that promotion waits for.
+    log_evidence
+        ln of the weighted mean e-value over all streams, nats.
+    log_threshold
+        ln(1 / false rollback rate of this attempt), nats.
+    culprits
+        Gates behind the evidence once it is suspicious, the strongest first.
+    messages
+        By gate name: one sentence with the numbers.
+    samples
+        Requests at this step by variant, the fewer of both gates and variants.
+    candidate_errors, candidate_requests
+        Of this tick; None if unknown.
+    baseline_readable
+        Whether every gate finds the baseline's series.
+    """
+
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+    log_evidence: float = 0.0
+    log_threshold: float = float("inf")
+    culprits: tuple[str, ...] = ()
+    messages: Mapping[str, str] = field(default_factory=dict)
+    samples: int = 0
+    candidate_errors: int | None = None
+    candidate_requests: int | None = None
+    baseline_readable: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of all gates."""
+        return worst(self.verdicts.values())
+
+    @property
+    def regressed(self) -> bool:
+        """Whether the evidence has crossed its threshold, or a gate says so."""
+        return self.log_evidence >= self.log_threshold or self.verdict is Verdict.REGRESSED
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the evidence has gone half the way (in nats) to its threshold; what is not a number, has."""
+        return not self.log_evidence < self.log_threshold / 2
+
+    @property
+    def proven(self) -> bool:
+        """Whether every required gate is NonInferior; no gate at all proves nothing."""
+        needed = [self.verdicts.get(name, Verdict.NO_DATA) for name in sorted(self.required)]
+        return bool(needed) and all(verdict is Verdict.NON_INFERIOR for verdict in needed)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All facts of one look, gathered before anything is judged.
+
+    Parameters
+    ----------
+    uid
+        Of the ModelRollout.
+    deleting
+        Whether it is being deleted.
+    route
+        What the route says, or why it cannot be used.
+    baseline_ready, candidate_ready
+        Ready endpoints of the Services, >= 0; 0 if the Service is gone.
+    judgement
+        What the gates say.
+    refusal
+        Why the last change of the route was refused for good; empty if it was not, or the route is another since.
+    """
+
+    uid: str
+    deleting: bool
+    route: RouteView | RouteTrouble
+    baseline_ready: int
+    candidate_ready: int
+    judgement: Judgement
+    refusal: str = ""
