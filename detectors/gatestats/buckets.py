@@ -119,7 +119,7 @@ def share_below(edges: Sequence[float], counts: Sequence[int], value: float) -> 
     return (sum(counts[:index]) + within * counts[index]) / total
 
 
-def quantile_of(edges: Sequence[float], counts: Sequence[int], quantile: float) -> float | None:
+def quantile_of(edges: Sequence[float], counts: Sequence[float], quantile: float) -> float | None:
     """Return the interpolated quantile; None without counts, or if it lies beyond the last finite edge.
 
     Parameters

@@ -85,7 +85,7 @@ def _log_beta(left: float, right: float) -> float:
 
 
 def quantile_bounds(
-    edges: Sequence[float], counts: Sequence[int], quantile: float, level: float
+    edges: Sequence[float], counts: Sequence[float], quantile: float, level: float
 ) -> tuple[float | None, float | None]:
     """Return edges between which a quantile lies; None where the counts give no bound.
 
@@ -103,7 +103,7 @@ def quantile_bounds(
     """
     refuse_bad_level(quantile)
     refuse_bad_level(level)
-    total, below = sum(counts), 0
+    total, below = sum(counts), 0.0
     low: float | None = None
     for edge, count in zip(edges, counts, strict=True):
         below += count
@@ -116,10 +116,10 @@ def quantile_bounds(
     return low, None
 
 
-def _rejected(events: int, total: int, rate: float, level: float) -> bool:
+def _rejected(events: float, total: float, rate: float, level: float) -> bool:
     limit = _log_mixture(events, total) + math.log1p(-level)
     return events * math.log(rate) + (total - events) * math.log1p(-rate) <= limit
 
 
-def _log_mixture(events: int, total: int) -> float:
+def _log_mixture(events: float, total: float) -> float:
     return _log_beta(_PRIOR + events, _PRIOR + total - events) - _log_beta(_PRIOR, _PRIOR)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatestats.arrays import as_array
-from gatestats.late_change import FIRST_STAKE, first_wealth, step_wealth
+from gatestats.late_change import FIRST_STAKE, first_wealth, held, step_wealth
 from gatestats.projection import LinearNull, log_factor, project
 from gatestats.state import State
 from gatestats.ticks import TwoArmCounts
@@ -69,7 +69,7 @@ def fresh(mark: str, bets: RateBets) -> State:
         wealth=first_wealth(len(bets.effects)),
         reverse=(0.0,) * len(bets.smaller),
         totals=(0,) * 4,
-        sums=(0.0,) * 5,
+        sums=(0.0,) * 6,
     )
 
 
@@ -96,7 +96,7 @@ def advance(state: State, tick: TwoArmCounts, bets: RateBets) -> State:
         reverse = [_log_factor(pooled, counts, bet, bets.reverse) for bet in bets.smaller]
     else:
         factors, reverse = [0.0] * len(bets.effects), [0.0] * len(bets.smaller)
-    wealth, spent = step_wealth(state, as_array(factors), bets.planned_ticks)
+    wealth, spent = step_wealth(state, held(as_array(factors), apart=tick.apart), bets.planned_ticks)
     seen = (tick.baseline_events, tick.baseline_total, tick.candidate_events, tick.candidate_total)
     return dataclasses.replace(
         state,
@@ -142,13 +142,18 @@ def _log_factor(pooled: float, counts: TwoArmCounts, bet: Bet, null: LinearNull)
     return log_factor(rates, nearest, cells)
 
 
-def _common_rate_terms(tick: TwoArmCounts) -> tuple[float, float, float]:
-    """Return this tick's Mantel-Haenszel terms: candidate's and baseline's weighted events, and the weight."""
+def _common_rate_terms(tick: TwoArmCounts) -> tuple[float, float, float, float]:
+    """Return this tick's Mantel-Haenszel terms: both variants' weighted events, the weight, and its candidate's part.
+
+    The weight is n_C n_B / N. Its parts, by the variants' shares of the requests, give the variances of the two rates.
+    """
     total = tick.baseline_total + tick.candidate_total
     if not total:
-        return 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0
+    weight = tick.baseline_total * tick.candidate_total / total
     return (
         tick.candidate_events * tick.baseline_total / total,
         tick.baseline_events * tick.candidate_total / total,
-        tick.baseline_total * tick.candidate_total / total,
+        weight,
+        weight * tick.candidate_total / total,
     )

@@ -6,6 +6,7 @@ effects of fixed sizes around the recent pooled rate. Validity: anytime, exact, 
 Source: statistics.md 1.2; `gatestats.projection`.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -78,7 +79,7 @@ class AbsoluteRateDesign:
 
     def estimate(self, state: State) -> Estimate | None:
         """Return the Mantel-Haenszel rate difference (candidate minus baseline), or None without data."""
-        candidate, baseline, mass = state.sums[-3:]
+        candidate, baseline, mass, _ = state.sums[-4:]
         return _estimate(state, Measure.DIFFERENCE, (candidate - baseline) / mass if mass > 0 else None)
 
     def interval(self, state: State, level: float) -> Interval | None:
@@ -135,7 +136,7 @@ class RelativeRateDesign:
 
     def estimate(self, state: State) -> Estimate | None:
         """Return the Mantel-Haenszel rate ratio (candidate over baseline), or None without data."""
-        candidate, baseline, _ = state.sums[-3:]
+        candidate, baseline, *_ = state.sums[-4:]
         return _estimate(state, Measure.RATIO, candidate / baseline if baseline > 0 else None)
 
     def interval(self, state: State, level: float) -> Interval | None:
@@ -213,8 +214,18 @@ def _estimate(state: State, measure: Measure, effect: float | None) -> Estimate 
 
 
 def _arms(state: State) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Return (events, total) of baseline and candidate, or None until both have been seen."""
-    baseline_events, baseline_total, candidate_events, candidate_total = state.totals
-    if not (baseline_total and candidate_total):
+    """Return (events, total) of baseline and candidate as if at the same times; None until both have been seen.
+
+    Rates are weighted over ticks as in the Mantel-Haenszel estimate, so that a drift common to both variants cancels
+    while the weight changes. Totals are those with which a plain rate would vary as much: M^2 / sum of m_t n / N, with
+    m_t the weight of a tick, M their sum and n / N the variant's own complement.
+    """
+    candidate, baseline, mass, part = state.sums[-4:]
+    if mass < 1:
         return None
-    return (baseline_events, baseline_total), (candidate_events, candidate_total)
+    return _as_counts(baseline / mass, mass * mass / part), _as_counts(candidate / mass, mass * mass / (mass - part))
+
+
+def _as_counts(rate: float, size: float) -> tuple[int, int]:
+    total = math.floor(size)
+    return min(total, round(rate * total)), total

@@ -9,8 +9,7 @@ from davylamp.core.evidence import Evidence, Stream, Trouble, slowdown
 from davylamp.core.latency import ENOUGH, latency_design
 from davylamp.core.model import Verdict
 from davylamp.core.plan import Gate, SignalKind
-from gatestats.proportion_bounds import difference_bounds
-from gatestats.ticks import Measure
+from gatestats.ticks import Estimate, Measure
 
 _LN10: Final = log(10)
 #: Coverage of the limits that are shown; decisions use evidence, never these.
@@ -35,11 +34,12 @@ class GateReport:
     name, verdict, required
         The gate, what it says, and whether promotion waits for it.
     baseline, candidate
-        What the variants have shown since the attempt began; None without data.
+        What the variants have shown since the attempt began; None without data. The baseline's value is that at the
+        times at which the candidate served.
     difference
         Candidate less baseline, in the unit of the value.
     low, high
-        Limits of the difference that hold at all times together; None if unbounded or not offered.
+        Limits of the difference that hold at all times together; None if unbounded.
     evidence, threshold
         Of a regression: log10 of the e-value, and where traffic is taken back if it were alone.
     non_inferiority, non_inferiority_threshold
@@ -197,17 +197,19 @@ def _with_effect(shown: GateReport, stream: Stream) -> GateReport:
     estimate = stream.design.estimate(stream.state)
     if estimate is None:
         return shown
-    baseline = _side(estimate.baseline, estimate.baseline_total, share=estimate.measure is not Measure.SLOWDOWN)
-    candidate = _side(estimate.candidate, estimate.candidate_total, share=estimate.measure is not Measure.SLOWDOWN)
-    low, high = _bounds(baseline, candidate)
+    share = estimate.measure is not Measure.SLOWDOWN
+    baseline = _side(estimate.baseline, estimate.baseline_total, share=share)
+    candidate = _side(estimate.candidate, estimate.candidate_total, share=share)
+    baseline = replace(baseline, value=_at_same_times(estimate))
+    interval = stream.design.interval(stream.state, _LEVEL)
     known = baseline.value is not None and candidate.value is not None
     return replace(
         shown,
         baseline=baseline,
         candidate=candidate,
         difference=(candidate.value or 0.0) - (baseline.value or 0.0) if known else None,
-        low=low,
-        high=high,
+        low=_gain(baseline.value, interval.measure, interval.low) if interval else None,
+        high=_gain(baseline.value, interval.measure, interval.high) if interval else None,
         samples=baseline.total + candidate.total,
     )
 
@@ -216,8 +218,42 @@ def _side(value: float | None, total: int, *, share: bool) -> Side:
     return Side(total, round(value * total) if share and value is not None else None, value)
 
 
-def _bounds(baseline: Side, candidate: Side) -> tuple[float | None, float | None]:
-    """Return limits of a difference of shares; the limits of a latency are a ratio, and not shown as a difference."""
-    if baseline.events is None or candidate.events is None or not baseline.total or not candidate.total:
-        return None, None
-    return difference_bounds((baseline.events, baseline.total), (candidate.events, candidate.total), _LEVEL)
+def _at_same_times(estimate: Estimate) -> float | None:
+    """Return the baseline's value as it would be over the times at which the candidate served.
+
+    Most of the candidate's requests come late, at high weights. With whatever else changes over the day, the plain
+    values of two equal variants drift apart; the effect is stratified by looks, and does not.
+    """
+    candidate, effect = estimate.candidate, estimate.effect
+    if candidate is None or effect is None:
+        return estimate.baseline
+    match estimate.measure:
+        case Measure.DIFFERENCE:
+            return min(1.0, max(0.0, candidate - effect))
+        case Measure.RATIO | Measure.SLOWDOWN if effect > 0:
+            return candidate / effect
+        case Measure.ODDS_RATIO if effect > 0 and candidate < 1:
+            return _multiplied(candidate, 1 / effect)
+        case _:
+            return estimate.baseline
+
+
+def _gain(value: float | None, measure: Measure, bound: float | None) -> float | None:
+    """Return a bound of the effect as a bound of the difference from the baseline's value; None if there is none."""
+    if value is None or bound is None:
+        return None
+    match measure:
+        case Measure.DIFFERENCE:
+            return bound
+        case Measure.RATIO | Measure.SLOWDOWN:
+            return value * (bound - 1)
+        case Measure.ODDS_RATIO:
+            return _multiplied(value, bound) - value
+        case _:
+            return None
+
+
+def _multiplied(share: float, odds_ratio: float) -> float:
+    """Return the share whose odds are ``odds_ratio`` times those of ``share`` (below 1)."""
+    odds = odds_ratio * share
+    return odds / (1 - share + odds)
