@@ -79,7 +79,7 @@ def counts_beyond(histogram: TwoArmHistogram, index: int) -> TwoArmCounts:
     """Return the requests beyond the edge ``index`` among all, for both variants."""
     arms = histogram.baseline, histogram.candidate
     (theirs, their_total), (ours, our_total) = ((sum(counts[index + 1 :]), sum(counts)) for counts in arms)
-    return TwoArmCounts(theirs, their_total, ours, our_total)
+    return TwoArmCounts(theirs, their_total, ours, our_total, apart=histogram.apart)
 
 
 @dataclass(frozen=True, slots=True)

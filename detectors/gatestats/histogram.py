@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gatestats.arrays import FloatArray, as_array, log_mixture
 from gatestats.buckets import positions, quantile_of, refuse_bad_edges, slowed
-from gatestats.late_change import FIRST_STAKE, first_wealth, log_evidence, refuse_bad_plan, step_wealth
+from gatestats.late_change import FIRST_STAKE, first_wealth, held, log_evidence, refuse_bad_plan, step_wealth
 from gatestats.proportion_bounds import quantile_bounds
 from gatestats.state import State, mark, must_belong, plain
 from gatestats.ticks import Estimate, Interval, Measure, Tick, TwoArmHistogram, Worse, refuse_bad_level, tick_as
@@ -148,7 +148,7 @@ class HistogramDesign:
         bets = _bets(self)
         factors = _log_factors(reference, _moved(test, bets.first), bets.rollback)
         reverse = _log_factors(reference, _moved(test, bets.last), bets.promotion)
-        wealth, spent = step_wealth(state, factors, self.planned_ticks)
+        wealth, spent = step_wealth(state, held(factors, apart=histogram.apart), self.planned_ticks)
         seen = (*histogram.baseline, *histogram.candidate)
         return dataclasses.replace(
             state,
@@ -158,6 +158,7 @@ class HistogramDesign:
             wealth=wealth,
             reverse=plain(as_array(state.reverse) + reverse),
             totals=tuple(before + now for before, now in zip(state.totals, seen, strict=True)),
+            sums=plain(as_array(state.sums) + _at_same_times(histogram)),
         )
 
     def log_e(self, state: State) -> float:
@@ -173,10 +174,11 @@ class HistogramDesign:
         baseline, candidate = self.counts(state)
         if not sum(baseline) and not sum(candidate):
             return None
-        theirs, ours = (quantile_of(self.edges, counts, self.quantile) for counts in (baseline, candidate))
+        arms = baseline, candidate, *self._strata(state)
+        theirs, ours, before, now = (quantile_of(self.edges, counts, self.quantile) for counts in arms)
         return Estimate(
             measure=Measure.SLOWDOWN,
-            effect=None if theirs is None or ours is None else ours / theirs,
+            effect=None if before is None or now is None else now / before,
             baseline=theirs,
             candidate=ours,
             baseline_total=sum(baseline),
@@ -190,14 +192,18 @@ class HistogramDesign:
         the finite edges are None.
         """
         refuse_bad_level(level)
-        baseline, candidate = self.counts(state)
-        if not sum(baseline) or not sum(candidate):
+        baseline, candidate = self._strata(state)
+        if not sum(baseline):
             return None
         half = 1 - (1 - level) / 2
         theirs, ours = (quantile_bounds(self.edges, counts, self.quantile, half) for counts in (baseline, candidate))
         low = ours[0] / theirs[1] if ours[0] is not None and theirs[1] is not None else None
         high = ours[1] / theirs[0] if ours[1] is not None and theirs[0] is not None else None
         return Interval(Measure.SLOWDOWN, low, high, level)
+
+    def _strata(self, state: State) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return counts per bucket, of baseline and candidate, weighted over ticks so that a common drift cancels."""
+        return state.sums[: len(self.edges)], state.sums[len(self.edges) :]
 
     def counts(self, state: State) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return all counts per bucket so far, of baseline and candidate."""
@@ -233,8 +239,16 @@ def _fresh(design: HistogramDesign) -> State:
         wealth=first_wealth(len(_WEIGHTS)),
         reverse=(0.0,) * len(_BETTER_WEIGHTS),
         totals=(0,) * (2 * len(design.edges)),
-        sums=(),
+        sums=(0.0,) * (2 * len(design.edges)),
     )
+
+
+def _at_same_times(histogram: TwoArmHistogram) -> FloatArray:
+    """Return both variants' counts, each weighted with the other's share of the requests (Mantel and Haenszel)."""
+    baseline, candidate = as_array(histogram.baseline), as_array(histogram.candidate)
+    theirs, ours = baseline.sum(), candidate.sum()
+    total = max(1.0, theirs + ours)
+    return np.concatenate([baseline * (ours / total), candidate * (theirs / total)])
 
 
 def _moved(counts: FloatArray, target: NDArray[np.intp]) -> FloatArray:

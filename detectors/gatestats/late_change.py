@@ -9,6 +9,9 @@ pocket: E is a nonnegative supermartingale from 1 whatever the schedule, as long
 """
 
 import math
+from typing import Final
+
+import numpy as np
 
 from gatestats.arrays import FloatArray, as_array, log_mixture
 from gatestats.state import State, plain
@@ -18,6 +21,26 @@ FIRST_STAKE = 0.6
 _LATER_STAKE = 1 - FIRST_STAKE
 #: Just below 1 / sum over n >= 3 of 1/(n ln(n)^2) = 1/1.06906, so that the open schedule spends at most all of it.
 _OPEN_END = 0.935
+#: By what a tick can multiply any bet if the variants were counted apart: it takes three such ticks to a threshold.
+_MOST_APART: Final = math.log(10.0)
+
+
+def held(log_factors: FloatArray, *, apart: bool) -> FloatArray:
+    """Return the factors of a tick, bounded if the variants were not counted over the same time.
+
+    When a dependency of both fails between the scrapes of one variant and those of the other, the tick in which it
+    begins (or ends) holds more of it for one of them, without any difference between them. One such tick must not
+    decide; the ticks within the outage are fair, and the one at its other end shows the opposite. A bounded factor
+    is smaller, so that its expectation under H0 stays at most 1.
+
+    Parameters
+    ----------
+    log_factors
+        ln L of each rollback bet, nats.
+    apart
+        See `gatestats.ticks.TwoArmCounts`.
+    """
+    return np.minimum(log_factors, _MOST_APART) if apart else log_factors
 
 
 def stake(tick: int, planned_ticks: int | None) -> float:

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from gatestats.arrays import FloatArray, as_array, log_mixture, log_sum_exp
-from gatestats.late_change import FIRST_STAKE, first_wealth, log_evidence, refuse_bad_plan, step_wealth
+from gatestats.late_change import FIRST_STAKE, first_wealth, held, log_evidence, refuse_bad_plan, step_wealth
 from gatestats.noncentral import log_normalisers
 from gatestats.state import State, mark, must_belong, plain
 from gatestats.ticks import Estimate, Interval, Measure, Tick, TwoArmCounts, Worse, refuse_bad_level, share, tick_as
@@ -87,7 +87,7 @@ class OddsRatioDesign:
         added = log_normalisers(counts, bets.log_odds) if informative else np.zeros(bets.log_odds.size)
         events = counts.candidate_events if informative else 0
         factors = events * (bets.rollback - bets.margin) - (added[bets.kept :] - added[_MARGIN])
-        wealth, spent = step_wealth(state, factors, self.planned_ticks)
+        wealth, spent = step_wealth(state, held(factors, apart=tick.apart), self.planned_ticks)
         seen = (tick.baseline_events, tick.baseline_total, tick.candidate_events, tick.candidate_total, events)
         return dataclasses.replace(
             state,

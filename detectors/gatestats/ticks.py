@@ -74,12 +74,16 @@ class TwoArmCounts:
         Counts, 0..total of the same variant.
     baseline_total, candidate_total
         Counts of requests, >= 0, from the same scrapes as the events.
+    apart
+        Whether the variants were counted over times that begin or end apart, as by scrapes of different servers. What
+        befalls both at once then looks, for a tick, as if it befell one; see `gatestats.late_change.held`.
     """
 
     baseline_events: int
     baseline_total: int
     candidate_events: int
     candidate_total: int
+    apart: bool = False
 
     def __post_init__(self) -> None:
         refuse_bad_count("baseline_total", self.baseline_total)
@@ -89,7 +93,8 @@ class TwoArmCounts:
 
     def swapped(self) -> "TwoArmCounts":
         """Return the counts with the variants' labels exchanged."""
-        return TwoArmCounts(self.candidate_events, self.candidate_total, self.baseline_events, self.baseline_total)
+        theirs, ours = (self.baseline_events, self.baseline_total), (self.candidate_events, self.candidate_total)
+        return TwoArmCounts(*ours, *theirs, apart=self.apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +108,14 @@ class TwoArmHistogram:
         holds everything up to its bound. For a shift by buckets the finite edges must grow by one constant ratio.
     baseline, candidate
         Counts per bucket (not cumulative), >= 0, as many as edges.
+    apart
+        As in `TwoArmCounts`.
     """
 
     edges: tuple[float, ...]
     baseline: tuple[int, ...]
     candidate: tuple[int, ...]
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if len(self.edges) < 2:

@@ -54,18 +54,37 @@ def buckets_of(gate: str, signal: SignalReading, variant: Variant, span: Span) -
     )
 
 
-def cursors_after(gate: str, signal: SignalReading, span: Span) -> Cursors:
-    """Return the cursors after the look: other gates' as they were, this gate's for the targets that there are."""
+def counted_apart(gate: str, signal: SignalReading, span: Span) -> bool:
+    """Return whether the variants' counts cover different times: unless both come from the same scrapes, they do."""
     end = span.end.timestamp()
+    arms = [
+        {
+            (
+                target.name,
+                span.window(gate, variant, target),
+                max((t for t in _times(target) if t <= end), default=None),
+            )
+            for target in signal.targets.get(variant, ())
+        }
+        for variant in Variant
+    ]
+    return arms[0] != arms[1]
+
+
+def cursors_after(gate: str, signal: SignalReading, span: Span) -> Cursors:
+    """Return the cursors after the look: other gates' as they were, this gate's for the targets that there are.
+
+    None lies before the start of the first look at its target: what was served under another weight is not counted
+    later on.
+    """
+    start, end = span.start.timestamp(), span.end.timestamp()
     after = {key: time for key, time in span.cursors.items() if not key.startswith(f"{gate}/")}
     for variant, targets in signal.targets.items():
         for target in targets:
             key = _key(gate, variant, target)
             counted = [time for time in _times(target) if time <= end]
-            known = span.cursors.get(key)
-            times = counted if known is None else [*counted, known]
-            if times:
-                after[key] = max(times)
+            if counted or key in span.cursors:
+                after[key] = max([span.cursors.get(key, start), *counted])
     return after
 
 

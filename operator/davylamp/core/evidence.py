@@ -13,7 +13,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Final, assert_never
 
-from davylamp.core.counting import Cursors, Span, buckets_of, cursors_after, events_of
+from davylamp.core.counting import Cursors, Span, buckets_of, counted_apart, cursors_after, events_of
 from davylamp.core.latency import ENOUGH, Baseline, latency_design
 from davylamp.core.model import Variant
 from davylamp.core.plan import (
@@ -273,11 +273,12 @@ def _look(evidence: Evidence, gate: Gate, signal: SignalReading, span: Span) -> 
     if gate.kind is SignalKind.LATENCY:
         return _look_at_latency(evidence, gate, signal, span)
     arms = [events_of(gate.name, signal, variant, span) for variant in Variant]
+    apart = counted_apart(gate.name, signal, span)
     evidence = replace(evidence, cursors=cursors_after(gate.name, signal, span))
     if arms == [None, None]:
         return evidence
     baseline, candidate = (arm or OneArmCounts(0, 0) for arm in arms)
-    tick = TwoArmCounts(baseline.events, baseline.total, candidate.events, candidate.total)
+    tick = TwoArmCounts(baseline.events, baseline.total, candidate.events, candidate.total, apart=apart)
     seen = _advance(evidence, gate, tick)
     seen = _counted(seen, gate, baseline.total, candidate.total)
     if gate.kind is SignalKind.ERRORS:
@@ -289,6 +290,7 @@ def _look(evidence: Evidence, gate: Gate, signal: SignalReading, span: Span) -> 
 
 def _look_at_latency(evidence: Evidence, gate: Gate, signal: SignalReading, span: Span) -> Evidence:
     arms = [buckets_of(gate.name, signal, variant, span) for variant in Variant]
+    apart = counted_apart(gate.name, signal, span)
     known = evidence.baselines.get(gate.name)
     if known is None or known.total < ENOUGH:
         # What was learnt before the rollout is lost. The baseline still serves, and what it shows up to now may fix
@@ -299,7 +301,7 @@ def _look_at_latency(evidence: Evidence, gate: Gate, signal: SignalReading, span
     if arms == [None, None] or design is None:
         return evidence
     baseline, candidate = (rebucket(known.edges, arm or {}) for arm in arms)
-    tick = design.tick(TwoArmHistogram(known.edges, baseline, candidate))
+    tick = design.tick(TwoArmHistogram(known.edges, baseline, candidate, apart=apart))
     seen = _advance(evidence, gate, tick)
     return _counted(seen, gate, sum(baseline), sum(candidate))
 
