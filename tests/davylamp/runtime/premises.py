@@ -72,8 +72,9 @@ class Premises:
         return self.lab.api.apply(self.manifest(name, **spec))
 
     def manifest(self, name: str = "credit", **spec: Any) -> Object:
-        wanted = QUICK | {"signals": {"preset": "mlserver", "source": self.namespace}} | spec
-        return model_rollout(self.namespace, name, baseline=BASELINE, candidate=CANDIDATE, **wanted)
+        made = model_rollout(self.namespace, name, baseline=BASELINE, candidate=CANDIDATE)
+        signals = {"preset": "mlserver", "source": self.namespace}
+        return made | {"spec": made["spec"] | QUICK | {"signals": signals} | spec}
 
     def route(self, name: str = "credit") -> Object:
         return self.lab.api.apply(http_route(self.namespace, name, BASELINE))
