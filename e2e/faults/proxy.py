@@ -104,6 +104,10 @@ class Proxy:
 
     async def _close(self) -> None:
         await self._runner.cleanup()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
         await self._client.close()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:

@@ -68,12 +68,15 @@ class Session:
 
 
 def open_session(manifest: Object) -> Session:
-    """Return what a stored status says, damaged or not."""
+    """Return what a stored status says, damaged or not.
+
+    Bad ticks in a row begin anew: those that were stored may be of long ago, or be nothing but damage.
+    """
     stored = read_status(manifest.get("status") or {})
     return Session(
         uid=manifest["metadata"]["uid"],
         name=name_of(manifest),
-        progress=to_progress(stored),
+        progress=replace(to_progress(stored), error_ticks=0),
         outbox=to_outbox(stored.status),
         evidence=Evidence(),
     )
