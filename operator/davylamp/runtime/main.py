@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -23,6 +22,7 @@ from davylamp.runtime.engine import Engine, Parts
 from davylamp.runtime.hints import Hints
 from davylamp.runtime.kube import Kube, connect
 from davylamp.runtime.lease import Leadership
+from davylamp.runtime.logs import configure_logs
 from davylamp.runtime.notify import Messenger
 from davylamp.runtime.observe import Observer
 from davylamp.runtime.publish import Publisher
@@ -51,22 +51,6 @@ def main() -> None:
     except DavylampError as error:
         sys.stderr.write(f"davylamp: {error}\n")
         raise SystemExit(2) from error
-
-
-def configure_logs(log_format: str) -> None:
-    """Write one line for each event to standard error, as JSON or for people."""
-    renderer: Any = structlog.processors.JSONRenderer() if log_format == "json" else structlog.dev.ConsoleRenderer()
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
 
 
 class Operator:

@@ -1,6 +1,7 @@
 """A namespace on a real API server with Services, routes and rollouts, and the operator run inside the test."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -135,3 +136,5 @@ async def operating(**changes: Any) -> AsyncIterator[Operator]:
     finally:
         stop.set()
         await task
+        # The operator does not wait for Kopf; its connections would outlive the test.
+        await eventually(lambda: "kopf" not in {thread.name for thread in threading.enumerate()}, "Kopf has ended")
