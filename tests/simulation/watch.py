@@ -186,7 +186,8 @@ class Watch:
             if after.phase is Phase.PROMOTED:
                 seen_so = isinstance(route, RouteView) and route.repointed and not route.marked
             else:
-                seen_so = isinstance(route, RouteTrouble) or not (route.marked or route.weight > NONE)
+                served = isinstance(route, RouteView) and route.weight > NONE and not route.repointed
+                seen_so = isinstance(route, RouteTrouble) or not (route.marked or served)
             must(seen_so, "I24", f"{after.phase} while the route says {route}")
         if after.accepted_at is not None and after.accepted_at != before.accepted_at:
             must(isinstance(route, RouteView) and route.accepted, "I24", "accepted, says status; the gateway does not")
