@@ -31,8 +31,10 @@ class Scenario(StrEnum):
     BREACHING = "breaching"
 
 
-#: More writes than these were not seen in a run without a crash; `test_no_write_is_left_out` holds it.
-WRITES = {Scenario.HAPPY: 21, Scenario.BREACHING: 19}
+#: How many writes a run without a crash has.
+USUAL = {Scenario.HAPPY: 19, Scenario.BREACHING: 18}
+#: More were not seen, however the looks fell; `test_no_write_is_left_out` holds it.
+MOST = {Scenario.HAPPY: 26, Scenario.BREACHING: 24}
 END = {Scenario.HAPPY: "Promoted", Scenario.BREACHING: "RolledBack"}
 
 
@@ -46,19 +48,21 @@ class CrashPoint:
         return f"{self.scenario}-{self.write:02}-{self.moment}"
 
 
-EVERY = [
-    CrashPoint(scenario, write, moment)
-    for scenario in Scenario
-    for write in range(1, WRITES[scenario] + 1)
-    for moment in Moment
-]
+def points(writes: dict[Scenario, int]) -> list[CrashPoint]:
+    return [
+        CrashPoint(scenario, write, moment)
+        for scenario in Scenario
+        for write in range(1, writes[scenario] + 1)
+        for moment in Moment
+    ]
 
 
 def chosen() -> list[CrashPoint]:
     if os.environ.get("CRASH_POINTS") == "all":
-        return EVERY
+        return points(MOST)
+    usual = points(USUAL)
     # Every fourth or so, and both moments in turn.
-    return [EVERY[index * len(EVERY) // SPREAD + index % 2] for index in range(SPREAD)]
+    return [usual[index * len(usual) // SPREAD + index % 2] for index in range(SPREAD)]
 
 
 @pytest.fixture
@@ -115,5 +119,5 @@ def test_no_write_is_left_out(scenario: Scenario, davylamp: Component, proxy: Pr
         run(stage, scenario)
         stage.until_phase(END[scenario])
         writes = [call for call in proxy.calls if call.kind is Kind.DECISIVE and call.about(NAMESPACE, stage.name)]
-        assert len(writes) <= WRITES[scenario], "\n".join(str(call) for call in writes)
+        assert len(writes) <= MOST[scenario], "\n".join(str(call) for call in writes)
         assert stage.violations() == ()

@@ -24,10 +24,6 @@ def kill(component: Component) -> None:
         process.signal(signal.SIGKILL)
 
 
-def route_write(stage: RolloutStage, mark: bytes) -> object:
-    return lambda call: call.method == "PATCH" and call.path == stage.route_path and mark in call.body
-
-
 def test_killed_in_mid_step_it_goes_on_at_the_same_step_and_bakes_in_full(
     stage: RolloutStage, davylamp: Component, source: Proxy
 ) -> None:
