@@ -87,7 +87,8 @@ lab-exec: venv ## Run a command inside the lab's network: make lab-exec CMD='kub
 .PHONY: docs
 docs: venv ## Write what is generated: CRDs, their references, the picture in the README
 	@$(PY) -m davylamp.api.v1alpha1.crdgen crds
-	@$(PY) docs/generate.py
+	@$(PY) -m davylamp.cli.reference
+	@$(PY) -m docs.generate
 
 .PHONY: lock
 lock: venv ## Pin the newest versions that pyproject.toml allows (UPGRADE=--upgrade)

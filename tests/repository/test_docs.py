@@ -76,7 +76,7 @@ def test_every_make_target_that_is_named_exists() -> None:
 
 def test_generated_pages_are_what_the_code_says() -> None:
     run = subprocess.run(
-        [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "docs.generate", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.repository.checkout import ROOT, files
 
-SHIPPED = ("operator/davylamp", "detectors/gatestats", "crds", "manifests", "charts")
+SHIPPED = ("operator", "detectors", "crds", "manifests", "charts")
 COMMANDS = ("davylamp", "kubectl-davylamp")
 
 
@@ -110,4 +110,4 @@ def test_both_packages_are_imported_from_the_wheel(installed: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_installed_commands_run(installed: Path, command: str) -> None:
-    assert "modelrollout" in run(installed, str(installed / "bin" / command), "--help").lower()
+    assert "safe rollouts of optimised models" in run(installed, str(installed / "bin" / command), "--help")
