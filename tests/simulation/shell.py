@@ -137,9 +137,9 @@ class Shell:
     def _carry_out(self, session: Session, seen: Look, decision: Decision) -> Steps:
         match decision.action:
             case None:
+                session.progress = decision.progress
                 if self._has_news(session, decision.progress, seen):
                     yield from self.write_status(session, seen, decision.progress)
-                session.progress = decision.progress
             case Raise():
                 yield from self.carry_raise(session, seen, decision)
             case Lower() | Prepare():

@@ -221,6 +221,9 @@ class Watch:
             raise Violation("API", "the status was removed")
         if new.progress.ruling is Ruling.ROLLBACK and new.progress.attempt is not None:
             self.rolled_back.add(new.progress.attempt.id)
+        route = seen.world.route
+        if not isinstance(route, RouteView) or not route.accepted or route.weight != route.asked:
+            self._steady = None
         must(before is not None and before.version == seen.rollout.version, "API", "written over what others wrote")
         if old is None or old.damaged:
             self.damaged = self.damaged and old is not None
@@ -336,15 +339,17 @@ class Watch:
             must(seen.manifest["spec"] == original_route("")["spec"], "A4", seen.manifest["spec"])
 
     def _follow_the_route(self) -> None:
-        """Note since when the route has been as it is, by the truth and not by what an operator believes."""
+        """Note since when the route has been as it is, by the truth and not by what an operator believes.
+
+        A time in which it was otherwise, and which nobody wrote down, is as if nobody had seen it.
+        """
         status = None if self.cluster.rollout is None else self.cluster.rollout.status
         attempt = None if status is None else status.progress.attempt
         view = self.cluster.look(attempt.pair) if attempt is not None else None
-        steady = None
         if isinstance(view, RouteView) and view.accepted and view.marked and view.weight == view.asked:
             steady = (view.uid, view.weight, view.attempt)
-        if steady != self._steady:
-            self._steady, self._steady_since = steady, self.cluster.time
+            if steady != self._steady:
+                self._steady, self._steady_since = steady, self.cluster.time
 
 
 def _regressed(judgement: Judgement) -> bool:

@@ -70,6 +70,7 @@ def decide(plan: Plan, progress: Progress, world: World, now: datetime) -> Decis
     """
     case = Case(plan, progress, world, now)
     case = replace(case, progress=_clocked(case), world=interference.usable(case))
+    case = interference.as_asked(case)
     for rule in RULES:
         decision = rule(case)
         if decision is not None:

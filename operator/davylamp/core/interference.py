@@ -34,13 +34,22 @@ def usable(case: Case) -> World:
     return replace(case.world, route=RouteTrouble(message))
 
 
+def as_asked(case: Case) -> Case:
+    """Return the case with the step's evidence to be collected anew if the route is not as asked and accepted."""
+    route, progress = case.world.route, case.progress
+    if progress.step < 0 or progress.ended:
+        return case
+    fits = isinstance(route, RouteView) and route.accepted and route.weight == progress.requested
+    return case if fits else unaccepted(case)
+
+
 def troubled(case: Case) -> Decision | None:
-    """Hold while the route cannot be used; what was accepted of it counts no more."""
+    """Hold while the route cannot be used."""
     route = case.world.route
     if not isinstance(route, RouteTrouble):
         return None
     reason = Reason.ROUTE_TAKEN if route.taken else Reason.ROUTE_MISSING if route.missing else Reason.ROUTE_UNFIT
-    return hold(unaccepted(case), reason, route.message)
+    return hold(case, reason, route.message)
 
 
 def marks_lost(case: Case) -> Decision | None:
@@ -68,10 +77,10 @@ def edited(case: Case) -> Decision | None:
         return None
     who = view.editor or "somebody else"
     if view.weight > asked:
-        return _put_right(unaccepted(case), asked, who)
+        return _put_right(case, asked, who)
     if view.weight < asked:
         return hold(
-            unaccepted(case),
+            case,
             Reason.ROUTE_LOWERED,
             f"{who} lowered the candidate on route {case.pair.route} from {asked} to {view.weight}, which is "
             f"respected: set it back to {asked} to go on",
@@ -82,7 +91,7 @@ def edited(case: Case) -> Decision | None:
 
 def refused(case: Case) -> Decision | None:
     """Hold while the route cannot be written as the ladder asks; what lowers is tried all the same, by rules before."""
-    return hold(unaccepted(case), Reason.ROUTE_UNFIT, case.world.refusal) if case.world.refusal else None
+    return hold(case, Reason.ROUTE_UNFIT, case.world.refusal) if case.world.refusal else None
 
 
 def _put_right(case: Case, asked: Weight, who: str) -> Decision:
