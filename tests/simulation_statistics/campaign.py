@@ -31,7 +31,7 @@ def summary(name: str, outcomes: list[Outcome]) -> str:
     if gate:
         text += f", {gate} proven in {proven} (at most {upper_bound(proven, runs):.2%})"
     strongest = np.exp([o.strongest for o in outcomes])
-    return f"{text}, largest evidence over 5 in {(strongest >= 5).mean():.2%}, over 20 in {(strongest >= 20).mean():.2%}"
+    return f"{text}, evidence over 5 in {(strongest >= 5).mean():.2%}, over 20 in {(strongest >= 20).mean():.2%}"
 
 
 def main(name: str, runs: int, first: int = 0) -> None:

@@ -122,7 +122,9 @@ class World:
         self.servers = {v: [Server(f"{v.value}-{i}", v, list(empty)) for i in range(n)] for v, n in counts.items()}
         every = [server for servers in self.servers.values() for server in servers]
         #: Servers that are scraped together.
-        self._jobs = [list(j) for j in zip(*self.servers.values(), strict=True)] if scraping.gateway else [[s] for s in every]
+        self._jobs = [[server] for server in every]
+        if scraping.gateway:
+            self._jobs = [list(pair) for pair in zip(*self.servers.values(), strict=True)]
         self._due = [(float(self.random.uniform(0, scraping.interval)), place) for place in range(len(self._jobs))]
         heapq.heapify(self._due)
 

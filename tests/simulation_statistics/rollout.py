@@ -10,21 +10,8 @@ from typing import Final, cast
 from davylamp.core.decide import decide
 from davylamp.core.evidence import Evidence, begin
 from davylamp.core.judge import judge
-from davylamp.core.model import (
-    NONE,
-    Action,
-    Lower,
-    Pair,
-    Prepare,
-    Progress,
-    Raise,
-    Repoint,
-    Restore,
-    RouteView,
-    Ruling,
-    Weight,
-    World,
-)
+from davylamp.core.model import NONE, Pair, Progress, Ruling, Verdict, Weight
+from davylamp.core.moves import Action, Lower, Prepare, Raise, Repoint, Restore
 from davylamp.core.outbox import Outbox
 from davylamp.core.plan import (
     AbsoluteMargin,
@@ -39,6 +26,7 @@ from davylamp.core.plan import (
     TripWires,
 )
 from davylamp.core.report import GateReport
+from davylamp.core.world import RouteView, World
 from davylamp.runtime.catalogue import Name
 from davylamp.runtime.engine import _VERIFY_AFTER, Engine, Parts
 from davylamp.runtime.observe import _advanced
@@ -137,20 +125,19 @@ class Rollout:
     engine: Engine = field(init=False)
     proven: set[str] = field(default_factory=set)
     strongest: float = 0.0
+    looks: int = 0
 
     def __post_init__(self) -> None:
         self.world = generator.World(self.truth, self.scraping, self.seed)
         self.session = Session("uid", Name("ns", "mro"), Progress(), Outbox(), begin(self.plan), plan=self.plan)
         self.route = RouteView("route", NONE, prepared=False, accepted=True)
-        self.engine = Engine(cast(Parts, _Parts(self.clock)))
+        self.engine = Engine(cast("Parts", _Parts(self.clock)))
         self.clock.time += timedelta(seconds=70)
 
     def run(self, looks: int) -> Outcome:
         """Let the operator look so often under traffic, or until the end."""
-        ending = timedelta(0)
         while self._served() <= looks * INTERVAL and self.session.progress.ruling is Ruling.CONTINUE:
-            self.clock.time += ending
-            ending = self.look()
+            self.clock.time += self.look()
         ruling, after = self.session.progress.ruling, self._served().total_seconds()
         return Outcome(
             after if ruling is Ruling.ROLLBACK else None,
@@ -165,12 +152,13 @@ class Rollout:
     def look(self) -> timedelta:
         """Look, decide and act as the engine does; return how long it waits then."""
         session, now = self.session, self.clock.now()
+        self.looks += 1
         self.world.run_until((now - BEGINNING).total_seconds())
         self._see(now)
         session.judgement, session.reports = judge(self.plan, session.evidence)
         self.strongest = max(self.strongest, session.judgement.log_evidence)
-        limit = [r.name for r in session.reports if (r.non_inferiority or -1) >= (r.non_inferiority_threshold or 1e9)]
-        self.proven.update(limit)
+        proven = [name for name, verdict in session.judgement.verdicts.items() if verdict is Verdict.NON_INFERIOR]
+        self.proven.update(proven)
         before = session.progress
         decision = decide(self.plan, before, World("uid", False, self.route, 1, 1, session.judgement), now)
         self.engine._begin_anew(session, self.plan, decision)

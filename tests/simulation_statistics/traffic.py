@@ -1,4 +1,4 @@
-"""What is true of a simulated rollout: how many requests come, how they fail, how long they take, and how that drifts."""
+"""What is true of a simulated rollout: how many requests come, fail, how long they take, and how that drifts."""
 
 import math
 from dataclasses import dataclass
