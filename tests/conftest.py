@@ -1,3 +1,18 @@
-"""Fixtures that every test may ask for."""
+"""Fixtures that every test may ask for, and how Hypothesis runs."""
+
+import os
+
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.support.lab", "tests.support.installation"]
+
+# How fast a machine is says nothing about the code, so no example is too slow. In CI the examples are the same in every
+# run; elsewhere they are new ones each time, and a failure prints how to have it again.
+settings.register_profile(
+    "davylamp",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=os.environ.get("CI") == "true",
+    print_blob=True,
+)
+settings.load_profile("davylamp")
