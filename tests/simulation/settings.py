@@ -73,7 +73,7 @@ class Metrics(Enum):
     INCONCLUSIVE = _said(Verdict.INCONCLUSIVE)
     HALF_PROVEN = _said(Verdict.NON_INFERIOR, Verdict.INCONCLUSIVE)
     PROVEN = _said(Verdict.NON_INFERIOR)
-    SUSPICIOUS = _said(Verdict.NON_INFERIOR, log_evidence=0.6 * _LIMIT)
+    SUSPICIOUS = _said(Verdict.NON_INFERIOR, log_evidence=0.6 * _LIMIT, culprits=("errors",))
     NOT_A_NUMBER = _said(Verdict.NON_INFERIOR, log_evidence=nan)
     REGRESSED = _said(Verdict.REGRESSED, Verdict.NON_INFERIOR, log_evidence=_LIMIT, culprits=("errors",))
     REGRESSED_UNSEEN = _said(Verdict.NO_DATA, log_evidence=2 * _LIMIT)

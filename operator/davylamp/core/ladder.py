@@ -18,9 +18,8 @@ _PATIENCE: Final = timedelta(minutes=2)
 def finish_promotion(case: Case) -> Decision | None:
     """End a promoted attempt once the route points to the candidate alone and carries no marks."""
     route = case.world.route
-    if not isinstance(route, RouteView) or not route.repointed or route.marked:
-        return None
-    if case.progress.ruling is not Ruling.PROMOTE:
+    promoting = case.progress.ruling is Ruling.PROMOTE
+    if not isinstance(route, RouteView) or not promoting or not route.repointed or route.marked:
         return None
     message = f"promoted: {case.pair.candidate} serves all traffic of {case.pair.route}"
     progress = replace(

@@ -26,7 +26,7 @@ def let_go(case: Case) -> Decision | None:
     lowers = view.weight > NONE and case.progress.requested > NONE and bool(case.attempt)
     action = Lower(case.attempt, NONE, Ruling.ROLLBACK) if lowers else Restore()
     case = replace(case, progress=replace(ruled(case, Ruling.ROLLBACK, Reason.DELETED), requested=NONE))
-    return stay(case, phase, Reason.DELETED, message, action=action)
+    return stay(case, Phase.ROLLING_BACK, Reason.DELETED, message, action=action)
 
 
 def _held_by_us(case: Case, view: RouteView) -> bool:

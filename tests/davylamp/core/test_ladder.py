@@ -301,6 +301,11 @@ def test_a_re_pointed_route_is_the_end_and_is_told() -> None:
     assert decision.facts[0].sentence == "promoted: credit-int8:8080 serves all traffic of credit"
 
 
+def test_a_promotion_whose_attempt_was_lost_is_not_taken_back() -> None:
+    decision = promoting().knows(attempt=None).with_route(REPOINTED).decide()
+    assert (decision.action, decision.progress.phase, decision.progress.history) == (None, Phase.PROMOTED, ())
+
+
 def test_a_route_that_is_re_pointed_under_our_marks_is_not_the_end_yet() -> None:
     left = replace(promoting().route, repointed=True, prepared=False)  # type: ignore[arg-type]  # a view
     assert promoting(timedelta(0)).with_route(left).decide().progress.phase is Phase.PROMOTING
