@@ -52,8 +52,9 @@ def largest_evidence(plan: Plan, as_of: datetime) -> Evidence:
 def _tick(kind: SignalKind, baseline: Baseline, chance: random.Random) -> TwoArmCounts | TwoArmHistogram:
     if kind is not SignalKind.LATENCY:
         events, total = 10**9, 10**12
-        return TwoArmCounts(*(chance.randrange(low, high) for low, high in ((1, events), (events, total)) * 2))
+        first, second = ((chance.randrange(1, events), chance.randrange(events, total)) for _ in range(2))
+        return TwoArmCounts(*first, *second)
     design = latency_design(baseline, 1.1)
     assert design is not None
-    counts = (tuple(chance.randrange(10**9) for _ in baseline.edges) for _ in range(2))
-    return design.tick(TwoArmHistogram(baseline.edges, *counts))
+    theirs, ours = (tuple(chance.randrange(10**9) for _ in baseline.edges) for _ in range(2))
+    return design.tick(TwoArmHistogram(baseline.edges, theirs, ours))

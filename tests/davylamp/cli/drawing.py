@@ -27,7 +27,7 @@ def drawn(picture: RenderableType, width: int, *, encoding: str = "utf-8", termi
     )
     console.print(picture)
     file.flush()
-    text = file.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+    text = file.buffer.getvalue().decode(encoding)
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 

@@ -36,7 +36,8 @@ def console(*, terminal: bool) -> Console:
 
 
 def printed(where: Console) -> str:
-    return where.file.getvalue()  # type: ignore[attr-defined]
+    assert isinstance(where.file, io.StringIO)
+    return where.file.getvalue()
 
 
 def waited(where: Console, *sightings: Sighting, seconds: float = math.inf) -> ExitCode:

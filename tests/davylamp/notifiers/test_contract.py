@@ -100,6 +100,7 @@ async def test_a_receiver_that_hangs_is_left_at_the_deadline(
     kind: str, receiver: Receiver, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     receiver.hang = True
+    assert posting.post.__kwdefaults__ is not None
     monkeypatch.setitem(posting.post.__kwdefaults__, "deadline", timedelta(seconds=0.05))
     with pytest.raises(Unavailable, match=r"did not answer within 0\.05 s"):
         await receiver.notifier(kind, session).tell(message())
