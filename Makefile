@@ -56,7 +56,7 @@ lint: venv ## Check style, types and the direction of imports
 	@.ci/step 'style' .venv/bin/ruff check --quiet .
 	@.ci/step 'format' .venv/bin/ruff format --check --quiet .
 	@.ci/step 'types' .venv/bin/mypy --no-error-summary
-	@.ci/step 'import contracts' .venv/bin/lint-imports --no-timings
+	@.ci/step 'import contracts' .venv/bin/lint-imports
 
 .PHONY: lab-programs
 lab-programs: venv
