@@ -44,6 +44,7 @@ Steps = Generator[None, Fate, None]
 class Session:
     """What the operator remembers between two looks: where the rollout stands, and the status that says so."""
 
+    uid: str
     progress: Progress
     known: Stored | None
     written_at: datetime | None = None
@@ -98,8 +99,8 @@ class Shell:
     def _open(self, rollout: Rollout) -> Session:
         """Return the session; what others have stored meanwhile replaces what is remembered."""
         session = self.session
-        if session is None or session.known is not rollout.status:
-            session = self.session = Session(read_back(rollout.status), rollout.status)
+        if session is None or session.uid != rollout.uid or session.known is not rollout.status:
+            session = self.session = Session(rollout.uid, read_back(rollout.status), rollout.status)
         return session
 
     def _seen(self, rollout: Rollout, session: Session) -> Look:
