@@ -328,6 +328,11 @@ def _edited(percent: int, times: int) -> Story:
     return story
 
 
+def _edited_to_the_end(world: World) -> None:
+    _edited(17, 1)(world)
+    world.teardown()
+
+
 def _deleted(world: World) -> None:
     serving(world)
     world.delete(plan=0, force=False)
@@ -415,7 +420,7 @@ BUGS: Final[Mapping[str, Bug]] = MappingProxyType(
             _rule(interference.edited, _put_back_up), _edited(3, 1), "I9"
         ),
         "a weight that a person raised is adopted": _bug(
-            _rule(interference.edited, _raises_adopted), _edited(17, 1), "I4", "I17"
+            _rule(interference.edited, _raises_adopted), _edited_to_the_end, "L1"
         ),
         "foreign raises are fought without end": _bug(_set(interference, "_TRUCE", timedelta(0)), _edited(80, 2), "I9"),
         "two steps are taken at once": _bug(_two_steps, serving, "I4", by_chance=True),

@@ -249,7 +249,7 @@ class World(RuleBasedStateMachine):
             return
         damaged = None if lost else Stored(rollout.status.progress, rollout.status.epoch, damaged=True)
         self.cluster.change(status=damaged)
-        self.watch.status_damaged(lost=lost)
+        self.watch.status_damaged()
 
     # What must hold at any time.
 

@@ -128,16 +128,24 @@ class Watch:
     def person_changed_route(self, *, lowers: bool = False) -> None:
         """Note that somebody else wrote the route."""
         self.edited = True
-        marks = read_marks(self.cluster.route or {})
-        self.lowered = marks.attempt if lowers else None
+        self.lowered = read_marks(self.cluster.route or {}).attempt if lowers else None
+        self._forget()
 
-    def status_damaged(self, *, lost: bool) -> None:
-        """Note that what was stored is not what was written; what nothing remembers any more is forgotten."""
+    def status_damaged(self) -> None:
+        """Note that what was stored is not what was written."""
         self.damaged = True
-        self.lowered = None
-        if lost:
-            marks = read_marks(self.cluster.route or {})
-            self.rolled_back &= {marks.attempt or ""}
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget the rollbacks of which nothing that is left tells, neither status nor route."""
+        marks = read_marks(self.cluster.route or {})
+        known = {marks.attempt} if marks.ruling is Ruling.ROLLBACK else set()
+        status = None if self.cluster.rollout is None else self.cluster.rollout.status
+        if status is not None:
+            progress = status.progress
+            known |= {past.attempt for past in progress.history}
+            known |= {progress.attempt.id} if progress.attempt and progress.ruling is Ruling.ROLLBACK else set()
+        self.rolled_back &= known
 
     # Decisions.
 

@@ -71,20 +71,23 @@ def put_beside(case: Case) -> Prepare | Lower:
 
 
 def edited(case: Case) -> Decision | None:
-    """Respect a foreign lowering, put a foreign raise right, and settle a disagreement with status downwards."""
+    """Respect a foreign lowering, put a foreign raise right, and settle a disagreement with status downwards.
+
+    A lowering is respected even where a damaged status knows of no step any more.
+    """
     view, asked = case.view, case.view.asked
-    if case.progress.step < 0 or asked is None:
-        return None
     who = view.editor or "somebody else"
-    if view.weight > asked:
-        return _put_right(case, asked, who)
-    if view.weight < asked:
+    if asked is not None and view.weight < asked and view.attempt == case.attempt:
         return hold(
             case,
             Reason.ROUTE_LOWERED,
             f"{who} lowered the candidate on route {case.pair.route} from {asked} to {view.weight}, which is "
             f"respected: set it back to {asked} to go on",
         )
+    if case.progress.step < 0 or asked is None:
+        return None
+    if view.weight > asked:
+        return _put_right(case, asked, who)
     fits = asked == case.progress.requested and (case.plan.paused or _coherent(case))
     return None if fits else _settle(case, asked)
 

@@ -118,6 +118,11 @@ def test_a_weight_that_somebody_lowered_is_respected_and_holds(percent: int) -> 
     assert (progress.accepted_at, progress.baked) == (None, timedelta(0))
 
 
+def test_a_lowering_is_respected_even_if_the_status_was_damaged() -> None:
+    decision = baked_at(25).route_says(weight=NONE).knows(step=-1, requested=NONE, accepted_at=None).decide()
+    assert (decision.action, decision.progress.reason) == (None, Reason.ROUTE_LOWERED)
+
+
 def test_a_weight_that_is_set_back_is_accepted_and_baked_anew() -> None:
     held = baked_at(25).route_says(weight=NONE).decide().progress
     decision = replace(baked_at(25), progress=held).decide()
