@@ -119,7 +119,10 @@ class World:
         if scraping.gateway:
             counts[Variant.CANDIDATE] = scraping.baseline_servers
         empty = [0] * (len(scraping.buckets.value) + 1)
-        self.servers = {v: [Server(f"{v.value}-{i}", v, list(empty)) for i in range(n)] for v, n in counts.items()}
+        self.servers = {
+            v: [Server(f"envoy-{i}" if scraping.gateway else f"{v.value}-{i}", v, list(empty)) for i in range(n)]
+            for v, n in counts.items()
+        }
         every = [server for servers in self.servers.values() for server in servers]
         #: Servers that are scraped together.
         self._jobs = [[server] for server in every]
