@@ -99,6 +99,10 @@ class Premises:
         refs = {ref["name"]: ref.get("weight", 1) for rule in rules for ref in rule.get("backendRefs", [])}
         return int(refs.get(CANDIDATE, 0))
 
+    def serves(self, percent: int, name: str = "credit") -> bool:
+        """Whether the candidate has this weight on the route."""
+        return self.weight(name) == percent
+
     def marks(self, name: str = "credit") -> Object:
         annotations = self.lab.api.get(self.route_path(name))["metadata"].get("annotations") or {}
         return {key: value for key, value in annotations.items() if key.startswith("davylamp.dev/")}

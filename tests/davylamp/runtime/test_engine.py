@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -114,7 +115,7 @@ async def test_a_rollout_that_waits_writes_nothing(premises: Premises, requests:
         await premises.until_reason("PausedBySpec")
         requests.clear()
         before = len(looks["credit"])
-        await eventually(lambda: len(looks["credit"]) >= before + 5, "it was looked at")
+        await eventually(lambda: len(looks["credit"]) >= before + 3, "it was looked at")
         assert requests == []
 
 
@@ -123,18 +124,17 @@ async def test_a_rollout_whose_looks_fail_delays_no_other(
 ) -> None:
     breaks(monkeypatch, premises.rollout("broken"))
     for name in ("fine", "good"):
-        premises.rollout(name)
+        premises.rollout(name, steps=[{"weight": 20, "bake": "1h"}])
     async with operating() as operator:
         for name in ("fine", "good"):
-            assert (await premises.until_phase("Promoted", "RolledBack", name=name))["phase"] == "Promoted"
-        await eventually(lambda: len(looks["broken"]) >= 7, "it is tried again and again")
+            await premises.until(partial(premises.serves, 20, name), "the candidate has traffic", name=name)
+        await eventually(lambda: len(looks["broken"]) >= 6, "it is tried again and again")
         labels = {"namespace": premises.namespace, "name": "broken"}
         failures = operator._telemetry.registry.get_sample_value("davylamp_look_failures_total", labels)
         assert failures is not None
-        assert failures >= 6
+        assert failures >= 5
     waits = [later - earlier for earlier, later in zip(looks["broken"], looks["broken"][1:], strict=False)]
-    # 0.25, 0.5, 1, 2, 4, 4 seconds: the first ones at least so long, and none without end.
-    assert all(wait >= least for wait, least in zip(waits, (0.25, 0.5, 1, 2, 4, 4), strict=False)), waits
+    assert all(wait >= least for wait, least in zip(waits, (0.25, 0.5, 1, 2, 4), strict=False)), waits
     assert [line["event"] for line in logs if line.get("exc_info")][:1] == ["look_failed"]
 
 
@@ -144,18 +144,18 @@ def test_a_failing_look_is_tried_again_within_four_seconds() -> None:
 
 async def test_a_source_that_hangs_for_some_delays_no_other(premises: Premises, looks: Looks) -> None:
     premises.prometheus.silent.add(premises.namespace)
-    hanging = [f"hanging-{number}" for number in range(20)]
+    hanging = [f"hanging-{number}" for number in range(10)]
     for name in hanging:
         premises.rollout(name)
     premises.rollout("fine", signals={"preset": "mlserver", "source": "none"})
     async with operating():
         await premises.until_reason("BaselineSilent", name="fine")
-        await eventually(lambda: len(looks["hanging-19"]) >= 2, "all were looked at")
+        await eventually(lambda: len(looks["hanging-9"]) >= 2, "all were looked at")
         before = len(looks["fine"])
         await eventually(lambda: len(looks["fine"]) >= before + 5, "it was looked at")
         times = looks["fine"][before:]
         others = [moment for name in hanging for moment in looks[name] if times[0] <= moment <= times[-1]]
-    # While twenty wait for an answer each, the one that does not is looked at about every second.
+    # While ten wait for an answer each, the one that does not is looked at about every second.
     assert times[-1] - times[0] < 15
     assert others
     premises.prometheus.silent.clear()
@@ -195,7 +195,7 @@ async def test_what_is_deleted_gets_its_route_back_and_goes(premises: Premises, 
     premises.rollout(steps=[{"weight": 20, "bake": "1h"}])
     before = premises.lab.api.get(premises.route_path())
     async with operating() as operator:
-        await eventually(lambda: premises.weight() == 20, "the candidate has traffic")
+        await premises.until(lambda: premises.serves(20), "the candidate has traffic")
         premises.lab.api.delete(premises.path())
         await eventually(lambda: premises.lab.api.find(premises.path()) is None, "it is gone")
         after = premises.lab.api.get(premises.route_path())
@@ -221,10 +221,10 @@ async def test_an_object_that_others_hold_is_let_go_once(premises: Premises, req
         )
         requests.clear()
         before = len(looks["credit"])
-        await eventually(lambda: len(looks["credit"]) >= before + 2, "it was looked at")
+        await eventually(lambda: len(looks["credit"]) >= before + 6, "it was looked at")
         assert requests == []
         # As seldom as any other, and not as fast as the machine can.
-        assert looks["credit"][-1] - looks["credit"][-2] > 0.2
+        assert looks["credit"][-1] - looks["credit"][-6] > 1
 
 
 async def test_deleting_a_rollout_that_is_over_takes_nothing_from_the_next_on_its_route(premises: Premises) -> None:
@@ -237,7 +237,7 @@ async def test_deleting_a_rollout_that_is_over_takes_nothing_from_the_next_on_it
             "second", route={"gatewayAPI": {"httpRoute": "first"}}, steps=[{"weight": 20, "bake": "1h"}]
         )
         premises.lab.api.apply(second)
-        await eventually(lambda: premises.weight("first") == 20, "the second has traffic")
+        await premises.until(lambda: premises.serves(20, "first"), "the second has traffic", name="second")
         marks = premises.marks("first")
         premises.lab.api.delete(premises.path("first"))
         await eventually(lambda: premises.lab.api.find(premises.path("first")) is None, "the first is gone")
@@ -253,7 +253,7 @@ async def test_a_rollout_that_tries_again_waits_for_the_one_at_work_on_the_route
         premises.prometheus.streams[premises.namespace, CANDIDATE].errors = 0.0
         route = {"gatewayAPI": {"httpRoute": "first"}}
         premises.lab.api.apply(premises.manifest("second", route=route, steps=[{"weight": 20, "bake": "1h"}]))
-        await eventually(lambda: premises.weight("first") == 20, "the second has traffic")
+        await premises.until(lambda: premises.serves(20, "first"), "the second has traffic", name="second")
         model = {"registry": "mlflow", "name": "credit", "version": "2", "digest": "sha256:" + "0" * 64}
         other = {"backend": {"name": CANDIDATE, "port": 8080}, "model": model}
         premises.lab.api.apply(premises.manifest("first", candidate=other))
@@ -278,7 +278,7 @@ async def test_a_policy_that_does_not_exist_is_said_and_waited_for(premises: Pre
         policy = {"apiVersion": "davylamp.dev/v1alpha1", "kind": "RolloutPolicy"}
         metadata = {"name": "later", "namespace": premises.namespace}
         premises.lab.api.apply(policy | {"metadata": metadata, "spec": {"rollback": {"cooldown": "2h"}}})
-        await premises.until_phase("Promoted")
+        await premises.until(lambda: premises.serves(20), "the candidate has traffic")
 
 
 async def test_a_policy_that_goes_in_mid_rollout_leaves_the_candidate_watched_and_held(premises: Premises) -> None:
@@ -287,14 +287,14 @@ async def test_a_policy_that_goes_in_mid_rollout_leaves_the_candidate_watched_an
     stored = premises.lab.api.apply(policy | {"metadata": metadata, "spec": {"rollback": {"cooldown": "2h"}}})
     premises.rollout(policyRef={"kind": "RolloutPolicy", "name": "ours"}, steps=[{"weight": 20, "bake": "1h"}])
     async with operating():
-        await eventually(lambda: premises.weight() == 20, "the candidate has traffic")
+        await premises.until(lambda: premises.serves(20), "the candidate has traffic")
         premises.lab.api.delete(premises.lab.api.path_of(stored))
         await premises.until_reason("InvalidSpec")
         assert premises.status()["verdict"] == "SourceDown"
         assert premises.weight() == 20
         # What lowers needs no spec: a candidate that is gone loses its traffic.
         premises.lab.set_ready(premises.namespace, CANDIDATE, ready=False)
-        await eventually(lambda: premises.weight() == 0, "the traffic is taken back")
+        await premises.until(lambda: premises.serves(0), "the traffic is taken back")
 
 
 async def test_the_finalizer_is_put_before_anything_is_done_to_the_route(
@@ -316,4 +316,4 @@ async def test_a_baseline_without_endpoints_is_waited_for(premises: Premises) ->
         assert BASELINE in status["message"]
         assert premises.weight() == 0
         premises.lab.set_ready(premises.namespace, BASELINE, ready=True)
-        await premises.until_phase("Promoted")
+        await premises.until(lambda: premises.serves(20), "the candidate has traffic")

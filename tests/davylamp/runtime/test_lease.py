@@ -79,7 +79,7 @@ async def test_another_leads_after_silence_that_it_has_observed_itself(candidate
 async def test_a_leader_that_renews_is_never_taken_over(candidate: Candidate, clock: HandClock) -> None:
     one, two = candidate("one"), candidate("two")
     await one._renew()
-    for _ in range(30):
+    for _ in range(12):
         clock.advance(2)
         await one._renew()
         await two._renew()
@@ -113,7 +113,7 @@ async def test_two_of_one_name_never_lead_in_turns(candidate: Candidate, clock: 
     await before._renew()
     after = candidate("one")
     await after._renew()
-    for _ in range(20):
+    for _ in range(8):
         clock.advance(2)
         await before._renew()
         await after._renew()

@@ -131,9 +131,9 @@ async def test_a_rollout_that_is_created_is_seen_at_once_by_a_hint(premises: Pre
     async with operating(kopf_hints=True, relist_every=timedelta(hours=1), watch_namespaces=(premises.namespace,)):
         await eventually(lambda: lines(logs, "leadership"), "it leads")
         premises.rollout(steps=STEADY)
-        await eventually(lambda: premises.weight() == 20, "the candidate has traffic")
+        await premises.until(lambda: premises.serves(20), "the candidate has traffic")
         premises.lab.set_ready(premises.namespace, CANDIDATE, ready=False)
-        await eventually(lambda: premises.weight() == 0, "the traffic is taken back")
+        await premises.until(lambda: premises.serves(0), "the traffic is taken back")
         await premises.until_phase("RolledBack")
         premises.lab.api.delete(premises.path())
         await eventually(lambda: premises.lab.api.find(premises.path()) is None, "it is gone")
@@ -246,7 +246,7 @@ async def test_a_standby_is_ready_does_nothing_and_takes_over_at_a_release(premi
         async with operating(identity="first") as first:
             pass
         assert first._epoch == 0
-        await eventually(lambda: premises.weight() == 20, "the candidate has traffic")
+        await premises.until(lambda: premises.serves(20), "the candidate has traffic")
         epoch = premises.status()["epoch"]
     async with operating(identity="first"):
         premises.lab.api.apply(premises.manifest(steps=[{"weight": 10, "bake": "1h"}]))
@@ -257,10 +257,10 @@ async def test_a_standby_is_ready_does_nothing_and_takes_over_at_a_release(premi
 async def test_who_loses_the_lease_shows_no_state_and_looks_no_more(premises: Premises) -> None:
     premises.rollout(steps=STEADY)
     async with operating() as operator:
-        await eventually(lambda: premises.weight() == 20, "the candidate has traffic")
+        await premises.until(lambda: premises.serves(20), "the candidate has traffic")
         labels = {"namespace": premises.namespace, "name": "credit", "phase": "Progressing"}
         sample = operator._telemetry.registry.get_sample_value
-        assert sample("davylamp_phase", labels) == 1
+        await eventually(lambda: sample("davylamp_phase", labels) == 1, "it is shown")
         premises.lab.api.merge(LEASE, {"spec": {"holderIdentity": "another", "leaseTransitions": 2_000_000_000}})
         await eventually(lambda: sample("davylamp_leader") == 0, "it does not lead")
         await eventually(lambda: sample("davylamp_phase", labels) is None, "nothing is shown")
@@ -359,7 +359,7 @@ async def test_no_secret_reaches_a_log_a_status_an_event_or_a_metric(
     premises.rollout(steps=STEADY, notify=notify)
     endpoints = {"slack": "http://127.0.0.1:1", "pagerDuty": "http://127.0.0.1:1"}
     async with operating(endpoints=endpoints) as operator:
-        await eventually(lambda: premises.weight() == 20, "the candidate has traffic")
+        await premises.until(lambda: premises.serves(20), "the candidate has traffic")
         assert f"Bearer {PLANTED}-token" in {h.get("Authorization") for h in premises.prometheus.headers}
         for key, address in (("junk", premises.prometheus.address), ("token", "http://127.0.0.1:1")):
             source(key, address)
