@@ -37,7 +37,8 @@ def usable(case: Case) -> World:
 def as_asked(case: Case) -> Case:
     """Return the case with the step's evidence to be collected anew if the route is not as asked and accepted."""
     route, progress = case.world.route, case.progress
-    if progress.step < 0 or progress.ended:
+    ours = progress.attempt is not None and progress.attempt.spec_hash == case.plan.spec_hash
+    if not ours or progress.step < 0 or progress.ended:
         return case
     fits = isinstance(route, RouteView) and route.accepted and route.weight == progress.requested
     return case if fits else unaccepted(case)

@@ -7,12 +7,14 @@ import pytest
 
 from davylamp.core.model import NONE, Outcome, PastAttempt, Phase, Progress, Quarantine, Reason, Ruling, Weight
 from davylamp.core.moves import Lower, Restore
+from davylamp.core.plan import Step
 from tests.davylamp.core.rollouts import (
     ATTEMPT,
     CLEAN,
     MISSING,
     NOW,
     PAIR,
+    PLAN,
     REPOINTED,
     ROUTE,
     Rollout,
@@ -78,6 +80,12 @@ def test_a_change_that_is_taken_back_in_time_goes_on_from_weight_0() -> None:
 def test_a_change_takes_back_weights_whose_marks_somebody_took_off() -> None:
     stripped = baking_at(25).with_route(replace(CLEAN, weight=Weight(25)))
     assert stripped.planned(spec_hash="other").decide().action == Lower(ATTEMPT.id, NONE, Ruling.CONTINUE)
+
+
+def test_a_change_to_a_ladder_of_another_shape_takes_edited_weights_back_first() -> None:
+    edited = baking_at(5).with_route(replace(CLEAN, weight=Weight(3)))
+    other = edited.planned(spec_hash="other", steps=(Step(None, timedelta(minutes=1)), *PLAN.steps))
+    assert other.decide().action == Lower(ATTEMPT.id, NONE, Ruling.CONTINUE)
 
 
 @pytest.mark.parametrize("route", [MISSING, REPOINTED, replace(CLEAN, weight=Weight(10))])
