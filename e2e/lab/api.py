@@ -140,7 +140,7 @@ class Api:
         with ThreadPoolExecutor(max_workers=4) as pool:
             list(pool.map(self._create_missing, manifests))
         for path in map(self.path_of, manifests):
-            until(partial(self._established, path), f"{path} is established", within=within)
+            until(partial(self._established, path), f"{path} is established and served", within=within)
 
     def _create_missing(self, manifest: Object) -> None:
         try:
@@ -150,7 +150,17 @@ class Api:
                 raise
 
     def _established(self, path: str) -> bool:
-        return condition(self.get(path), "Established") == "True"
+        """Whether a resource is served: an established one answers 429 until its storage is there."""
+        definition = self.get(path)
+        if condition(definition, "Established") != "True":
+            return False
+        spec = definition["spec"]
+        version = next(each["name"] for each in spec["versions"] if each["served"])
+        try:
+            self.get(f"/apis/{spec['group']}/{version}/{spec['names']['plural']}?limit=1")
+        except ApiError:
+            return False
+        return True
 
 
 def condition(resource: Mapping[str, Any], kind: str) -> str | None:
