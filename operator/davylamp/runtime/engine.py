@@ -257,7 +257,8 @@ class Engine:
             else:
                 await parts.publisher.events(session, manifest, news, now)
             raise
-        parts.telemetry.show(session.name, session.progress, session.reports)
+        if parts.leadership.valid:  # it may have been lost while this look was under way
+            parts.telemetry.show(session.name, session.progress, session.reports)
         await parts.publisher.events(session, manifest, news, now)
         return _VERIFY_AFTER if acted or before.phase != session.progress.phase else self._next_look(session, plan)
 

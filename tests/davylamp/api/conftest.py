@@ -83,10 +83,14 @@ def install(definitions: client.ApiextensionsV1Api, manifest: Manifest) -> None:
     raise TimeoutError(f"{name} was not served within 60 s")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(kubeconfig: Path, connection: client.ApiClient) -> Iterator[Cluster]:
-    core = client.CoreV1Api(connection)
+    """A namespace for the tests of a module; nothing is left of it for an operator that other tests run."""
+    core, objects = client.CoreV1Api(connection), client.CustomObjectsApi(connection)
     namespace = f"api-{uuid.uuid4().hex[:8]}"
     core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=namespace)))
-    yield Cluster(kubeconfig, namespace, client.CustomObjectsApi(connection))
+    yield Cluster(kubeconfig, namespace, objects)
+    for kind in KINDS:
+        if kind.scope is Scope.NAMESPACED:
+            objects.delete_collection_namespaced_custom_object(GROUP, VERSION, namespace, kind.plural)
     core.delete_namespace(namespace)

@@ -13,7 +13,7 @@ import pytest
 from davylamp.runtime import hints as module
 from davylamp.runtime.hints import Hints
 from tests.davylamp.runtime.premises import BASELINE, Premises
-from tests.davylamp.runtime.waiting import eventually
+from tests.davylamp.runtime.waiting import eventually, kopf_ended
 
 Seen = list[tuple[str, str, str, str]]
 
@@ -27,7 +27,7 @@ async def hinting(*namespaces: str) -> AsyncIterator[tuple[Hints, Seen]]:
         yield hints, seen
     finally:
         hints.stop()
-        await eventually(lambda: not hints.running, "the thread has ended")
+        await kopf_ended(lambda: hints.running)
 
 
 def about(seen: Seen, kind: str, namespace: str, name: str) -> set[str]:

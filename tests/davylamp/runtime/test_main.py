@@ -17,10 +17,12 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from davylamp.core.moves import Decision
 from davylamp.errors import SpecError
 from davylamp.runtime.act import Actor
 from davylamp.runtime.kube import Kube
 from davylamp.runtime.main import Operator, main
+from davylamp.runtime.publish import Turn
 from e2e.lab import Lab
 from tests.davylamp.runtime.conftest import LEASE
 from tests.davylamp.runtime.premises import CANDIDATE, SETTINGS, Premises, operating
@@ -268,6 +270,32 @@ async def test_who_loses_the_lease_shows_no_state_and_looks_no_more(premises: Pr
         premises.lab.api.apply(premises.manifest(steps=[{"weight": 10, "bake": "1h"}]))
         await eventually(lambda: operator._listed_at is not None, "it lists")
         assert sample("davylamp_tick_seconds_count") == count
+
+
+async def test_a_look_that_outlives_the_lease_shows_nothing(
+    premises: Premises, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act, losing, outlived = Actor.act, asyncio.Event(), asyncio.Event()
+
+    async def slow(self: Actor, turn: Turn, decision: Decision) -> bool:
+        acted = await act(self, turn, decision)
+        if losing.is_set() and not outlived.is_set():
+            premises.lab.api.merge(LEASE, {"spec": {"holderIdentity": "another", "leaseTransitions": 2_100_000_000}})
+            await eventually(lambda: sample("davylamp_leader") == 0, "it does not lead")
+            outlived.set()
+        return acted
+
+    monkeypatch.setattr(Actor, "act", slow)
+    premises.rollout(steps=STEADY)
+    async with operating() as operator:
+        sample = operator._telemetry.registry.get_sample_value
+        await premises.until(lambda: premises.serves(20), "the candidate has traffic")
+        losing.set()
+        await outlived.wait()
+        looks = sample("davylamp_tick_seconds_count") or 0
+        await eventually(lambda: (sample("davylamp_tick_seconds_count") or 0) > looks, "the look has ended")
+        labels = {"namespace": premises.namespace, "name": "credit", "phase": "Progressing"}
+        assert sample("davylamp_phase", labels) is None
 
 
 # What cannot begin.

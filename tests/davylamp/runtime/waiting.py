@@ -1,6 +1,8 @@
 """Wait for conditions in the loop of a test."""
 
 import asyncio
+import gc
+import warnings
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -27,3 +29,11 @@ async def eventually_so(condition: Callable[[], Awaitable[T | None]], what: str,
             raise AssertionError(f"waited {within:g} s in vain until {what}")
         await asyncio.sleep(0.03)
     return answer
+
+
+async def kopf_ended(running: Callable[[], bool]) -> None:
+    """Wait until Kopf's thread has ended, and collect the connections that it leaves open before others do."""
+    await eventually(lambda: not running(), "Kopf has ended")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
