@@ -24,7 +24,7 @@ _LARGEST_RATIO: Final = 16.0
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The baseline's histogram of before the rollout: upper ``edges`` in the signal's unit, and ``counts``."""
+    """The baseline's histogram of before the rollout: upper ``edges`` in seconds, and ``counts``."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]

@@ -79,7 +79,7 @@ class SignalQuery:
     histogram
         A classic or native histogram.
     unit
-        Length of one unit of the histogram's edges: 1 s, or 1 ms for Envoy.
+        Length of one unit of the server's histogram edges: 1 s, or 1 ms for Envoy. What is read is in seconds.
     scope
         How its series show their namespace; those of a gateway do it by another label than those of a pod.
     variants
@@ -134,10 +134,10 @@ class Target:
     events, total
         Cumulative samples by series.
     buckets
-        Cumulative samples of a classic histogram's buckets by upper edge (``inf`` included), in the signal's unit.
+        Cumulative samples of a classic histogram's buckets by upper edge (``inf`` included), in seconds.
     native
-        Samples of a native histogram: time in seconds since the epoch, and counts per bucket by (low, high) edge,
-        cumulative over time but not over buckets.
+        Samples of a native histogram: time in seconds since the epoch, and counts per bucket by (low, high) edge in
+        seconds, cumulative over time but not over buckets.
     """
 
     name: str

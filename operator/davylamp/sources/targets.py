@@ -6,7 +6,7 @@ Rule 3: one request is counted once: replicas of Prometheus and targets scraped 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -141,12 +141,26 @@ def _reading(signal: SignalQuery, sides: Mapping[Variant, Found], look: Look) ->
         _complain_if_stale(variant, side, look)
     if signal.kind is SignalKind.COUNTER:
         _complain_if_never_counted(signal, sides)
-    targets = {variant: side.targets() for variant, side in sides.items()}
+    targets = {
+        variant: tuple(_in_seconds(target, signal.unit) for target in side.targets()) for variant, side in sides.items()
+    }
     return SignalReading(
         targets={variant: some for variant, some in targets.items() if some},
         newest={variant: datetime.fromtimestamp(at, UTC) for variant, at in newest.items() if at is not None},
         trouble={variant: side.trouble for variant, side in sides.items() if side.trouble},
     )
+
+
+def _in_seconds(target: Target, unit: timedelta) -> Target:
+    """Return the target with the edges of its histograms in seconds, whatever unit the server counts in."""
+    units = timedelta(seconds=1) / unit
+    if units == 1:
+        return target
+    native = tuple(
+        (time, {(low / units, high / units): count for (low, high), count in buckets.items()})
+        for time, buckets in target.native
+    )
+    return replace(target, buckets={bound / units: found for bound, found in target.buckets.items()}, native=native)
 
 
 def _prefer_one_kind(sides: Iterable[Found]) -> None:

@@ -233,11 +233,22 @@ def test_a_histogram_where_a_counter_was_asked_for_is_trouble() -> None:
     assert "is a histogram, not a counter" in errors([entry]).trouble[BASELINE]
 
 
-def test_edges_are_numbers_in_the_unit_of_the_signal() -> None:
+def test_edges_are_numbers() -> None:
     (target,) = latency(buckets("fp32", ("0.5", [1, 2]), ("1", [2, 3]), ("+Inf", [4, 5]))).targets[BASELINE]
 
     assert target.buckets[1.0] == (Sample(NOW - 1, 2), Sample(NOW, 3))
     assert list(target.buckets) == [0.5, 1.0, INF]
+
+
+def test_edges_in_milliseconds_are_read_in_seconds() -> None:
+    in_milliseconds = replace(LATENCY, unit=timedelta(milliseconds=1))
+    classic = buckets("fp32", ("2.5", [1, 2]), ("300", [2, 3]), ("+Inf", [4, 5]))
+    (target,) = read(request(in_milliseconds), classic).signals["latency"].targets[BASELINE]
+    assert set(target.buckets) == {0.0025, 0.3, INF}
+    (target,) = read(request(in_milliseconds), [native("fp32", one_bucket(3))]).signals["latency"].targets[BASELINE]
+    ((_, found),) = target.native
+    ((_, plain),) = latency([native("fp32", one_bucket(3))]).targets[BASELINE][0].native
+    assert found == {(low / 1000, high / 1000): count for (low, high), count in plain.items()}
 
 
 def test_the_histograms_of_one_target_are_added_up_scrape_by_scrape() -> None:
