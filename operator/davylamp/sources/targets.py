@@ -12,7 +12,7 @@ from typing import Final
 
 from davylamp.core.model import Variant
 from davylamp.core.plan import SignalKind
-from davylamp.core.reading import Reading, Request, SignalQuery, SignalReading
+from davylamp.core.reading import Reading, Request, SignalQuery, SignalReading, Target
 from davylamp.sources.answers import Answer, Series, bounded
 from davylamp.sources.found import Found, Identity
 from davylamp.sources.questions import Question, Role, Wanted
