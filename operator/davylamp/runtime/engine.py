@@ -18,7 +18,7 @@ import structlog
 from davylamp.core.decide import decide
 from davylamp.core.evidence import new_stratum
 from davylamp.core.model import Phase, Reason, Severity
-from davylamp.core.moves import Decision, Fact
+from davylamp.core.moves import Decision, Fact, Lower, Restore
 from davylamp.core.outbox import next_due
 from davylamp.core.plan import Plan
 from davylamp.core.world import RouteView
@@ -32,7 +32,7 @@ from davylamp.runtime.lease import Leadership
 from davylamp.runtime.notify import Messenger
 from davylamp.runtime.observe import Observer
 from davylamp.runtime.publish import FINALIZER, Publisher, Turn
-from davylamp.runtime.session import Session, open_session, start_evidence, take_plan
+from davylamp.runtime.session import Session, note_refusal, open_session, start_evidence, take_plan
 from davylamp.runtime.telemetry import Telemetry
 
 _log: Final = structlog.get_logger("davylamp")
@@ -251,7 +251,9 @@ class Engine:
         _time_rollback(parts, session, decision, look.world.route)
         try:
             acted = await parts.actor.act(turn, decision)
-        except DavylampError:
+        except DavylampError as error:
+            if isinstance(error, SpecError) and not isinstance(decision.action, Lower | Restore):
+                note_refusal(session, str(error), look.route.manifest, now)
             if session.progress is before:
                 parts.publisher.withdraw(session, news)
             else:

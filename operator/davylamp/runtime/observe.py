@@ -23,7 +23,7 @@ from davylamp.runtime.blueprint import Blueprint
 from davylamp.runtime.catalogue import Catalogue, Object, route_name
 from davylamp.runtime.endpoints import Endpoints
 from davylamp.runtime.reading import Sources, window_for
-from davylamp.runtime.session import Session
+from davylamp.runtime.session import Session, refusal_in_force
 from davylamp.runtime.telemetry import Telemetry
 
 _log: Final = structlog.get_logger("davylamp")
@@ -99,6 +99,7 @@ class Observer:
             baseline_ready=ready[Variant.BASELINE],
             candidate_ready=ready[Variant.CANDIDATE],
             judgement=session.judgement,
+            refusal=refusal_in_force(session, route.manifest, now),
         )
         return Look(world, ref, route, complete)
 

@@ -1,7 +1,8 @@
 """What the engine remembers of one rollout between two looks. Losing it costs time, never safety."""
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 import structlog
 
@@ -17,7 +18,28 @@ from davylamp.core.report import GateReport
 from davylamp.core.world import Judgement
 from davylamp.runtime.catalogue import Name, Object, name_of
 
-_UNREAD = Trouble("not read since the operator started", source=True)
+#: A change of the route that was refused for good is tried again after this time.
+_REFUSED_FOR: Final = timedelta(seconds=30)
+_UNREAD: Final = Trouble("not read since the operator started", source=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A change of the route that was refused for good.
+
+    Parameters
+    ----------
+    why
+        In words for people.
+    generations
+        Of the route and of the ModelRollout when it was refused; with others, the change is tried again.
+    until
+        When it is tried again in any case: an admission policy or a right may have changed, which no object here shows.
+    """
+
+    why: str
+    generations: tuple[object, object]
+    until: datetime
 
 
 @dataclass(slots=True)
@@ -48,6 +70,8 @@ class Session:
         When a rollback was decided whose route does not show it yet.
     generation
         Of the spec that was looked at last.
+    refusal
+        The last change of the route, if it was refused for good.
     """
 
     uid: str
@@ -65,6 +89,7 @@ class Session:
     failures: int = 0
     rolled_back_at: datetime | None = None
     generation: int = 0
+    refusal: Refusal | None = None
 
 
 def open_session(manifest: Object) -> Session:
@@ -92,6 +117,38 @@ def take_plan(session: Session, plan: Plan, manifest: Object) -> None:
         session.evidence = _stored_evidence(plan, manifest)
     elif gates_hash(before) != gates_hash(plan):
         session.evidence = begin(plan)
+
+
+def note_refusal(session: Session, why: str, route: Object, now: datetime) -> None:
+    """Remember that a change of the route was refused for good, so that it is not asked for at every look.
+
+    Parameters
+    ----------
+    session
+        Of the rollout.
+    why
+        In words for people.
+    route
+        As it was when the change was asked for.
+    now
+        Time of the look.
+    """
+    generations = (_generation(route), session.generation)
+    session.refusal = Refusal(why, generations, now + _REFUSED_FOR)
+
+
+def refusal_in_force(session: Session, route: Object, now: datetime) -> str:
+    """Return why the route cannot be changed as the ladder asks; empty if nothing is known to speak against it."""
+    refusal = session.refusal
+    if refusal is None or now >= refusal.until or refusal.generations != (_generation(route), session.generation):
+        session.refusal = None
+        return ""
+    return refusal.why
+
+
+def _generation(route: Object) -> object:
+    metadata = route.get("metadata")
+    return metadata.get("generation") if isinstance(metadata, dict) else None
 
 
 def start_evidence(session: Session, plan: Plan) -> None:

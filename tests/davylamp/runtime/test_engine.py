@@ -15,6 +15,7 @@ from davylamp.runtime.act import Actor
 from davylamp.runtime.engine import Engine
 from davylamp.runtime.kube import Kube
 from davylamp.runtime.publish import FINALIZER
+from e2e.lab import ApiError
 from tests.davylamp.runtime.premises import BASELINE, CANDIDATE, Object, Premises, operating
 from tests.davylamp.runtime.waiting import eventually
 
@@ -317,3 +318,55 @@ async def test_a_baseline_without_endpoints_is_waited_for(premises: Premises) ->
         assert premises.weight() == 0
         premises.lab.set_ready(premises.namespace, BASELINE, ready=True)
         await premises.until(lambda: premises.serves(20), "the candidate has traffic")
+
+
+async def test_a_raise_that_is_refused_is_held_and_said_and_goes_on_when_it_is_allowed(premises: Premises) -> None:
+    premises.rollout()
+    ceiling = no_weight_of(premises, 50)
+    await eventually(partial(refuses, premises, 50), "the policy holds")
+    async with operating():
+        status = await premises.until_reason("RouteUnfit")
+        assert (status["phase"], status["weight"]["requested"], premises.weight()) == ("Held", 20, 20)
+        assert "not above 20" in status["message"]
+        for path in ceiling:
+            premises.lab.api.delete(path)
+        await premises.until_phase("Promoted", within=120)
+
+
+def no_weight_of(premises: Premises, percent: int) -> list[str]:
+    """Let a policy of the platform team refuse routes of the namespace that give a backend this weight."""
+    name = f"ceiling-{premises.namespace}"
+    group = "admissionregistration.k8s.io/v1"
+    expression = f"object.spec.rules.all(r, r.backendRefs.all(b, !has(b.weight) || b.weight != {percent}))"
+    where = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": premises.namespace}}}
+    rules = [
+        {
+            "apiGroups": ["gateway.networking.k8s.io"],
+            "apiVersions": ["*"],
+            "operations": ["UPDATE"],
+            "resources": ["httproutes"],
+        }
+    ]
+    policy = {
+        "matchConstraints": where | {"resourceRules": rules},
+        "validations": [{"expression": expression, "message": "not above 20 in this namespace"}],
+    }
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    made = [("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding)]
+    return [
+        premises.lab.api.path_of(
+            premises.lab.api.apply({"apiVersion": group, "kind": kind, "metadata": {"name": name}, "spec": spec})
+        )
+        for kind, spec in made
+    ]
+
+
+def refuses(premises: Premises, percent: int) -> bool:
+    """Whether the API server would refuse a route of the namespace with this weight."""
+    rules = premises.lab.api.get(premises.route_path())["spec"]["rules"]
+    rules[0]["backendRefs"][0]["weight"] = percent
+    try:
+        premises.lab.api.merge(f"{premises.route_path()}?dryRun=All", {"spec": {"rules": rules}})
+    except ApiError:
+        return True
+    return False
