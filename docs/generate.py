@@ -13,6 +13,7 @@ from typing import Any, Final
 from davylamp.api.v1alpha1.crdgen import crd
 from davylamp.api.v1alpha1.kinds import API_VERSION, KINDS, Kind
 from davylamp.core import model
+from davylamp.runtime import telemetry
 from docs.picture import picture
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -140,7 +141,12 @@ def _rules(schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
 def rendered() -> dict[Path, str]:
     """Return the text of each page, by its path below the checkout."""
     pages = {REFERENCE / f"{kind.name.lower()}.md": resource(kind) for kind in KINDS}
-    return {**pages, REFERENCE / "reasons.md": reasons(), PICTURE: picture((ROOT / PICTURE).with_suffix(".yaml"))}
+    return {
+        **pages,
+        REFERENCE / "metrics.md": _GENERATED + telemetry.page(),
+        REFERENCE / "reasons.md": reasons(),
+        PICTURE: picture((ROOT / PICTURE).with_suffix(".yaml")),
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
