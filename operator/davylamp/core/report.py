@@ -140,17 +140,14 @@ def sentence(gate: Gate, shown: GateReport) -> str:
 
 
 def _evidence(shown: GateReport) -> str:
-    match shown.verdict:
-        case Verdict.REGRESSED:
-            return f"evidence of a regression {_power(shown.evidence)}, limit {_power(shown.threshold)}"
-        case Verdict.NON_INFERIOR:
-            needed = _power(shown.non_inferiority_threshold)
-            return f"evidence that it is no worse {_power(shown.non_inferiority)}, needed {needed}"
-        case _ if shown.evidence is not None and shown.evidence >= (shown.threshold or inf) / 2:
-            return f"evidence of a regression {_power(shown.evidence)} of {_power(shown.threshold)}"
-        case Verdict.INCONCLUSIVE | Verdict.NO_DATA | Verdict.SOURCE_DOWN:
-            needed = _power(shown.non_inferiority_threshold)
-            return f"evidence that it is no worse {_power(shown.non_inferiority)} of {needed}"
+    if shown.verdict is Verdict.REGRESSED:
+        return f"evidence of a regression {_power(shown.evidence)}, limit {_power(shown.threshold)}"
+    proof, needed = _power(shown.non_inferiority), _power(shown.non_inferiority_threshold)
+    if shown.verdict is Verdict.NON_INFERIOR:
+        return f"evidence that it is no worse {proof}, needed {needed}"
+    if shown.evidence is not None and shown.evidence >= (shown.threshold or inf) / 2:
+        return f"evidence of a regression {_power(shown.evidence)} of {_power(shown.threshold)}"
+    return f"evidence that it is no worse {proof} of {needed}"
 
 
 def _power(log10: float | None) -> str:
@@ -242,15 +239,9 @@ def _gain(value: float | None, measure: Measure, bound: float | None) -> float |
     """Return a bound of the effect as a bound of the difference from the baseline's value; None if there is none."""
     if value is None or bound is None:
         return None
-    match measure:
-        case Measure.DIFFERENCE:
-            return bound
-        case Measure.RATIO | Measure.SLOWDOWN:
-            return value * (bound - 1)
-        case Measure.ODDS_RATIO:
-            return _multiplied(value, bound) - value
-        case _:
-            return None
+    if measure is Measure.ODDS_RATIO:
+        return _multiplied(value, bound) - value
+    return value * (bound - 1) if measure in {Measure.RATIO, Measure.SLOWDOWN} else bound
 
 
 def _multiplied(share: float, odds_ratio: float) -> float:
