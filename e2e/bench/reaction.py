@@ -18,14 +18,14 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from e2e.demo.traffic.generator import Pace, Target, Traffic
-from e2e.lab import Lab, Profile
+from e2e.lab import Lab, LabError, Profile
 from e2e.lab.waiting import until
 from e2e.stage.controller import NAMESPACE, install_crds, operator
 from e2e.stage.manifests import http_route, metric_source, model_rollout
@@ -124,18 +124,26 @@ class Bench:
             gates={"latency": {"requiredForPromotion": False}},
         )
         self._lab.api.apply(manifest)
-        until(lambda: self._baked(number), "the candidate serves its weight", within=timedelta(seconds=60))
+        self._until(lambda: self._baked(number), "the candidate serves its weight", 60)
         began = datetime.now(UTC)  # noqa: TID251 - a benchmark has no Clock
         for server in self._candidates:
             server.behave(errors=0.3)
         zero_at = self._watch_for_zero()
-        until(lambda: self._phase() == "RolledBack", "it is rolled back", within=timedelta(seconds=60))
+        self._until(lambda: self._phase() == "RolledBack", "it is rolled back", 60)
         run = self._measured(began, zero_at)
         self._lab.api.delete(_ROLLOUT)
-        until(lambda: self._lab.api.find(_ROLLOUT) is None, "the rollout is gone", within=timedelta(seconds=30))
+        self._until(lambda: self._lab.api.find(_ROLLOUT) is None, "the rollout is gone", 30)
         sys.stdout.write(f"run {number:2}: {run.total:.2f} s to weight 0, {run.bad_answers} bad answers\n")
         sys.stdout.flush()
         return run
+
+    def _until(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
+        try:
+            until(condition, what, within=timedelta(seconds=seconds))
+        except LabError as vain:
+            status = self._status()
+            shown = {key: status.get(key) for key in ("phase", "reason", "message", "step", "weight")}
+            raise LabError(f"{vain}; status: {shown}") from vain
 
     async def _load(self) -> None:
         pace = Pace(_RATE, timedelta(minutes=55))
