@@ -10,6 +10,7 @@ from typing import Final, cast
 from davylamp.core.decide import decide
 from davylamp.core.evidence import Evidence, begin
 from davylamp.core.judge import judge
+from davylamp.core.looking import due_window
 from davylamp.core.model import NONE, Pair, Progress, Ruling, Verdict, Weight
 from davylamp.core.moves import Action, Lower, Prepare, Raise, Repoint, Restore
 from davylamp.core.outbox import Outbox
@@ -30,7 +31,6 @@ from davylamp.core.world import RouteView, World
 from davylamp.runtime.catalogue import Name
 from davylamp.runtime.engine import _VERIFY_AFTER, Engine, Parts
 from davylamp.runtime.observe import _advanced
-from davylamp.runtime.reading import window_for
 from davylamp.runtime.session import Session
 from tests.simulation_statistics import generator
 from tests.simulation_statistics.generator import BEGINNING, Scraping
@@ -176,9 +176,8 @@ class Rollout:
         session = self.session
         if session.progress.attempt is None:
             return
-        early = session.read_at is not None and now - session.read_at < INTERVAL * 0.5
-        window = window_for(session.evidence.as_of, now)
-        if early or window is None:
+        window = due_window(session.evidence, session.read_at, now, INTERVAL)
+        if window is None:
             session.evidence = replace(session.evidence, candidate_errors=None, candidate_requests=None)
             return
         sight = _advanced(session, self.plan, self.world.reading(window[0] - LOOKBACK, now), window)

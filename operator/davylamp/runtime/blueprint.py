@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from davylamp.api.v1alpha1.convert import read_policy, read_spec, settings_of, to_plan
-from davylamp.api.v1alpha1.kinds import CLUSTER_ROLLOUT_POLICY, ROLLOUT_POLICY
+from davylamp.api.v1alpha1.kinds import CLUSTER_ROLLOUT_POLICY, ROLLOUT_POLICY, Kind
 from davylamp.api.v1alpha1.policy import PolicyKind, PolicySpec
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
 from davylamp.core.model import Severity, Variant
@@ -12,8 +13,16 @@ from davylamp.core.outbox import Channel
 from davylamp.core.plan import Plan
 from davylamp.core.reading import SignalQuery
 from davylamp.errors import SpecError
-from davylamp.runtime.catalogue import Catalogue, Name, Object, name_of
+from davylamp.runtime.catalogue import Name, Object, name_of
 from davylamp.sources.presets import OwnCounter, Side, queries
+
+
+class Objects(Protocol):
+    """Where policies are looked up: the catalogue of a cluster, or the files of a command."""
+
+    def find(self, kind: Kind, name: Name) -> Object | None:
+        """Return an object; None if there is none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,7 @@ class Blueprint:
     channels: tuple[Channel, ...]
 
 
-def blueprint(manifest: Object, catalogue: Catalogue) -> Blueprint:
+def blueprint(manifest: Object, objects: Objects) -> Blueprint:
     """Return what a rollout asks for.
 
     Raises
@@ -51,7 +60,7 @@ def blueprint(manifest: Object, catalogue: Catalogue) -> Blueprint:
     """
     name = name_of(manifest)
     spec = read_spec(manifest.get("spec") or {})
-    policy = _policy(spec, name.namespace, catalogue)
+    policy = _policy(spec, name.namespace, objects)
     settings = settings_of(spec, policy)
     signals = settings.signals
     if signals is None or signals.preset is None or signals.source is None:
@@ -75,13 +84,13 @@ def _side(service: str, port: int, metrics: object) -> Side:
     return Side(service, port, dict(labels) if labels else {})
 
 
-def _policy(spec: ModelRolloutSpec, namespace: str, catalogue: Catalogue) -> PolicySpec | None:
+def _policy(spec: ModelRolloutSpec, namespace: str, objects: Objects) -> PolicySpec | None:
     if spec.policy_ref is None:
         return None
     ref = spec.policy_ref
     local = ref.kind is PolicyKind.ROLLOUT_POLICY
     kind, place = (ROLLOUT_POLICY, namespace) if local else (CLUSTER_ROLLOUT_POLICY, "")
-    found = catalogue.find(kind, Name(place, ref.name))
+    found = objects.find(kind, Name(place, ref.name))
     if found is None:
         raise SpecError(
             f"policyRef names {ref.kind.value} {ref.name}, which does not exist: create it, or correct the name"

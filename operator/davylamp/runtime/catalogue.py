@@ -4,11 +4,13 @@ Rule 1: the truth is a consistent list of every kind; deletions are derived from
 Rule 2: an object never goes back in time: an older resourceVersion does not replace a newer one.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from davylamp.api.v1alpha1.kinds import (
     API_VERSION,
@@ -21,7 +23,10 @@ from davylamp.api.v1alpha1.kinds import (
     Scope,
 )
 from davylamp.errors import NotFound
-from davylamp.runtime.kube import Kube
+
+if TYPE_CHECKING:
+    # The command line reads manifests by this module, and has no need of the whole client.
+    from davylamp.runtime.kube import Kube
 
 Object = Mapping[str, Any]
 _OVER = frozenset({"Promoted", "RolledBack"})

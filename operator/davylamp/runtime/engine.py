@@ -17,6 +17,7 @@ import structlog
 
 from davylamp.core.decide import decide
 from davylamp.core.evidence import new_stratum
+from davylamp.core.looking import begins_anew, stratum_start
 from davylamp.core.model import Phase, Reason, Severity
 from davylamp.core.moves import Decision, Fact, Lower, Restore
 from davylamp.core.outbox import next_due
@@ -276,12 +277,10 @@ class Engine:
     def _begin_anew(self, session: Session, plan: Plan, decision: Decision) -> None:
         """Cut the evidence where the decision cuts it: a new attempt, or another weight accepted by the gateway."""
         before, after = session.progress, decision.progress
-        if (before.attempt and before.attempt.id) != (
-            after.attempt and after.attempt.id
-        ) or after.step < 0 <= before.step:
+        if begins_anew(before, after):
             start_evidence(session, plan)
-        elif after.accepted_at is not None and after.accepted_at != before.accepted_at:
-            session.evidence = new_stratum(session.evidence, after.accepted_at + plan.interval)
+        elif (start := stratum_start(plan, before, after)) is not None:
+            session.evidence = new_stratum(session.evidence, start)
 
     def _next_look(self, session: Session, plan: Plan) -> timedelta:
         """Return how long to wait: shortly after the next scrape is visible, if scrapes come as often as looks."""

@@ -10,8 +10,9 @@ from typing import Final
 import structlog
 
 from davylamp.api.v1alpha1.convert import pair_ref
-from davylamp.core.evidence import Evidence, learn_baseline, observe, source_down
+from davylamp.core.evidence import Evidence, source_down
 from davylamp.core.judge import judge
+from davylamp.core.looking import advance, due_window, serving
 from davylamp.core.model import NONE, Pair, Variant
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading
@@ -22,7 +23,7 @@ from davylamp.ports import Router, RouteRef, RouteState
 from davylamp.runtime.blueprint import Blueprint
 from davylamp.runtime.catalogue import Catalogue, Object, route_name
 from davylamp.runtime.endpoints import Endpoints
-from davylamp.runtime.reading import Sources, window_for
+from davylamp.runtime.reading import Sources
 from davylamp.runtime.session import Session, refusal_in_force
 from davylamp.runtime.telemetry import Telemetry
 
@@ -138,9 +139,8 @@ class Observer:
             return before
         if blueprint is None:
             return replace(before, evidence=source_down(plan, evidence, _BLIND))
-        early = session.read_at is not None and now - session.read_at < plan.interval * 0.5
-        window = window_for(evidence.as_of, now)
-        if early or window is None:
+        window = due_window(evidence, session.read_at, now, plan.interval)
+        if window is None:
             # The requests of the last look were counted by the trip wire then.
             return replace(before, evidence=replace(evidence, candidate_errors=None, candidate_requests=None))
         try:
@@ -155,10 +155,8 @@ class Observer:
 
 
 def _advanced(session: Session, plan: Plan, reading: Reading, window: tuple[datetime, datetime]) -> Sight:
-    serving = session.progress.step >= 0 and session.progress.attempt is not None
-    newest = _newest(reading, Variant.CANDIDATE if serving else Variant.BASELINE)
-    advance = observe if serving else learn_baseline
-    return Sight(advance(plan, session.evidence, reading, window), window[1], newest)
+    newest = _newest(reading, Variant.CANDIDATE if serving(session.progress) else Variant.BASELINE)
+    return Sight(advance(plan, session.progress, session.evidence, (reading, window)), window[1], newest)
 
 
 def _judged(session: Session, plan: Plan) -> tuple[Judgement, tuple[GateReport, ...]]:

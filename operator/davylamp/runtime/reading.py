@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
 from davylamp.api.v1alpha1.kinds import METRIC_SOURCE
 from davylamp.api.v1alpha1.metricsource import MetricSourceSpec
@@ -17,11 +17,6 @@ from davylamp.runtime.kube import Kube
 from davylamp.runtime.secret import secret_value
 from davylamp.sources import SOURCES, OpenSource
 from davylamp.sources.settings import Credentials, PrometheusSettings
-
-#: How far a first look reaches back.
-FIRST_WINDOW: Final = timedelta(seconds=60)
-#: After a longer gap the window begins anew: old samples are dropped rather than read in one huge answer.
-LONGEST_GAP: Final = timedelta(minutes=5)
 
 
 @dataclass(slots=True)
@@ -134,21 +129,6 @@ class Sources:
 async def _retire(used: _Open) -> None:
     used.retired = True
     await used.close_unused()
-
-
-def window_for(as_of: datetime | None, now: datetime) -> tuple[datetime, datetime] | None:
-    """Return the window of the next look; None while the stratum has not begun.
-
-    Parameters
-    ----------
-    as_of
-        Time up to which samples are counted; None before the first look.
-    now
-        Time of the look.
-    """
-    if as_of is None or now - as_of > LONGEST_GAP:
-        return now - FIRST_WINDOW, now
-    return (as_of, now) if as_of < now else None
 
 
 def _settings(name: str, spec: MetricSourceSpec) -> PrometheusSettings:

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from davylamp.core.looking import FIRST_WINDOW, LONGEST_GAP, window_for
 from davylamp.core.reading import Reading
 from davylamp.errors import SpecError, Unavailable
 from davylamp.runtime.blueprint import Blueprint, blueprint
 from davylamp.runtime.catalogue import Catalogue, Name
 from davylamp.runtime.clock import SystemClock
 from davylamp.runtime.kube import Kube
-from davylamp.runtime.reading import FIRST_WINDOW, LONGEST_GAP, Sources, window_for
+from davylamp.runtime.reading import Sources
 from tests.davylamp.runtime.premises import Premises
 from tests.support.installation import NAMESPACE
 

@@ -1,0 +1,77 @@
+"""Which samples a look counts, and where evidence is cut: the same live and in a replay of history.
+
+Rule 1: windows join while the weight stays; a change of weight cuts them, and a new attempt forgets all of them.
+Rule 2: before the candidate has traffic, a look only learns what the baseline is like.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from davylamp.core.evidence import Evidence, learn_baseline, observe
+from davylamp.core.model import Progress
+from davylamp.core.plan import Plan
+from davylamp.core.reading import Reading
+
+#: How far a first look reaches back.
+FIRST_WINDOW: Final = timedelta(seconds=60)
+#: After a longer gap the window begins anew: old samples are dropped rather than read in one huge answer.
+LONGEST_GAP: Final = timedelta(minutes=5)
+
+Window = tuple[datetime, datetime]
+
+
+def window_for(as_of: datetime | None, now: datetime) -> Window | None:
+    """Return the window of the next look; None while the stratum has not begun.
+
+    Parameters
+    ----------
+    as_of
+        Time up to which samples are counted; None before the first look.
+    now
+        Time of the look.
+    """
+    if as_of is None or now - as_of > LONGEST_GAP:
+        return now - FIRST_WINDOW, now
+    return (as_of, now) if as_of < now else None
+
+
+def due_window(evidence: Evidence, read_at: datetime | None, now: datetime, interval: timedelta) -> Window | None:
+    """Return what this look reads; None if it comes soon after the last reading, or before its stratum.
+
+    Parameters
+    ----------
+    evidence
+        What was seen so far.
+    read_at
+        When signals were read last; None if never.
+    now
+        Time of the look.
+    interval
+        Time between two looks of the plan.
+    """
+    early = read_at is not None and now - read_at < interval * 0.5
+    return None if early else window_for(evidence.as_of, now)
+
+
+def serving(progress: Progress) -> bool:
+    """Whether the candidate has had traffic in this attempt, so that it is judged."""
+    return progress.step >= 0 and progress.attempt is not None
+
+
+def advance(plan: Plan, progress: Progress, evidence: Evidence, look: tuple[Reading, Window]) -> Evidence:
+    """Return the evidence after a look: both variants while the candidate serves, the baseline alone before."""
+    step = observe if serving(progress) else learn_baseline
+    return step(plan, evidence, *look)
+
+
+def begins_anew(before: Progress, after: Progress) -> bool:
+    """Whether a decision begins another attempt, or goes back to before the first step: evidence is forgotten."""
+    another = (before.attempt and before.attempt.id) != (after.attempt and after.attempt.id)
+    return another or after.step < 0 <= before.step
+
+
+def stratum_start(plan: Plan, before: Progress, after: Progress) -> datetime | None:
+    """Return where counting goes on if a decision has accepted another weight; None if it has not."""
+    if after.accepted_at is None or after.accepted_at == before.accepted_at:
+        return None
+    return after.accepted_at + plan.interval

@@ -1,0 +1,1 @@
+"""What is computed away from a cluster: replays of history, calibrations, predictions."""
