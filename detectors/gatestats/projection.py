@@ -10,9 +10,13 @@ the null. Source: Turner, Ly and Grünwald (2024), arXiv:2106.02693, for two cel
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import assert_never
 
 #: Newton steps stand still when they move by less than this share.
 _STILL = 1e-13
+#: A bet this close to the null is not made: rounding would weigh more than the bet.
+_HAIR = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,80 @@ class LinearNull:
         return sum(weight * rate for weight, rate in zip(self.weights, rates, strict=True)) - self.bound
 
 
+@dataclass(frozen=True, slots=True)
+class CornerNull:
+    """The null "the rate under test exceeds the reference by at most ``points`` AND by at most a ``relative`` part".
+
+    Or, if ``beyond``, "by at least the points AND by at least the part". Either is convex in the two rates: a corner.
+
+    Parameters
+    ----------
+    points
+        Difference of rates, in (0, 1).
+    relative
+        Part of the reference's rate, > 0 and finite.
+    beyond
+        Whether the null is the side on which both are exceeded.
+    """
+
+    points: float
+    relative: float
+    beyond: bool = False
+
+    def __post_init__(self) -> None:
+        if not (0 < self.points < 1 and 0 < self.relative < math.inf):
+            raise ValueError(f"points must lie in (0, 1) and relative above 0, got {self.points} and {self.relative}")
+
+    @property
+    def sides(self) -> tuple[LinearNull, LinearNull]:
+        """The two half planes of which the null is the common part, for (rate under test, reference)."""
+        return _sides(self)
+
+    @property
+    def vertex(self) -> tuple[float, float]:
+        """The rates that lie on both margins; perhaps above 1."""
+        reference = self.points / self.relative
+        return reference + self.points, reference
+
+    def excess(self, rates: Sequence[float]) -> float:
+        """Return by how much the rates lie outside the further of the two half planes; positive outside the null."""
+        return max(side.excess(rates) for side in self.sides)
+
+
+@lru_cache(maxsize=512)
+def _sides(null: CornerNull) -> tuple[LinearNull, LinearNull]:
+    sign = -1.0 if null.beyond else 1.0
+    return (
+        LinearNull((sign, -sign), sign * null.points),
+        LinearNull((sign, -sign * (1 + null.relative)), 0.0),
+    )
+
+
+Null = LinearNull | CornerNull
+
+
+def nearest_null(bet: Sequence[float], sizes: Sequence[int], null: Null) -> tuple[float, ...]:
+    """Return the rates of the null nearest to ``bet``; parameters and sense of "nearest" as in `project`."""
+    match null:
+        case LinearNull():
+            return project(bet, sizes, null)
+        case CornerNull():
+            return _project_on_corner(bet, sizes, null)
+        case never:
+            assert_never(never)
+
+
+def _project_on_corner(bet: Sequence[float], sizes: Sequence[int], null: CornerNull) -> tuple[float, ...]:
+    """Project on each half plane; what lies in the other as well is nearest, else the vertex is.
+
+    The distance is convex: where neither lies in the other, both margins bind.
+    """
+    candidates = [project(bet, sizes, side) for side in null.sides]
+    if max(null.vertex) < 1:
+        candidates.append(null.vertex)
+    return min(candidates, key=lambda rates: max(0.0, null.excess(rates)))
+
+
 def project(bet: Sequence[float], sizes: Sequence[int], null: LinearNull) -> tuple[float, ...]:
     """Return the rates of the null nearest to ``bet`` in the sense of sum_k n_k KL(bet_k || rate_k).
 
@@ -51,7 +129,7 @@ def project(bet: Sequence[float], sizes: Sequence[int], null: LinearNull) -> tup
     sizes
         Requests of each cell, > 0.
     null
-        Where to project to; a bet inside it is its own projection.
+        Where to project to; a bet inside it, or outside by less than a hair, is its own projection.
 
     Notes
     -----
@@ -59,7 +137,7 @@ def project(bet: Sequence[float], sizes: Sequence[int], null: LinearNull) -> tup
     falls in mu, and mu is found by Newton steps kept inside a bracket. Once they stand still, a hair more of mu lies
     inside the null, which is the side to be on.
     """
-    if null.excess(bet) <= 0:
+    if null.excess(bet) <= _HAIR:
         return tuple(bet)
     low, high = 0.0, float(sum(sizes))
     while null.excess(_stationary(bet, sizes, null, high)) > 0:

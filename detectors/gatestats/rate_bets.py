@@ -11,8 +11,9 @@ from typing import Final
 
 from gatestats.arrays import as_array
 from gatestats.late_change import FIRST_STAKE, first_wealth, held, step_wealth
-from gatestats.projection import LinearNull, log_factor, project
+from gatestats.projection import Null, log_factor, nearest_null
 from gatestats.state import State
+from gatestats.strata import common_rate_terms
 from gatestats.ticks import TwoArmCounts
 
 
@@ -52,8 +53,8 @@ class RateBets:
     """The two nulls of a margin and the bets against them, for (arm under test, reference)."""
 
     swap: bool
-    null: LinearNull
-    reverse: LinearNull
+    null: Null
+    reverse: Null
     effects: tuple[Bet, ...]
     smaller: tuple[Bet, ...]
     planned_ticks: int | None
@@ -109,7 +110,7 @@ def advance(state: State, tick: TwoArmCounts, bets: RateBets) -> State:
         sums=(
             _MEMORY * recent_events + tick.baseline_events + tick.candidate_events,
             _MEMORY * recent_total + tick.baseline_total + tick.candidate_total,
-            *(before + now for before, now in zip(strata, _common_rate_terms(tick), strict=True)),
+            *(before + now for before, now in zip(strata, common_rate_terms(tick), strict=True)),
         ),
     )
 
@@ -134,26 +135,9 @@ def place(pooled: float, share: float, bet: Bet) -> tuple[float, float]:
     return under_test, reference
 
 
-def _log_factor(pooled: float, counts: TwoArmCounts, bet: Bet, null: LinearNull) -> float:
+def _log_factor(pooled: float, counts: TwoArmCounts, bet: Bet, null: Null) -> float:
     share = counts.candidate_total / (counts.candidate_total + counts.baseline_total)
     rates = place(pooled, share, bet)
-    nearest = project(rates, (counts.candidate_total, counts.baseline_total), null)
+    nearest = nearest_null(rates, (counts.candidate_total, counts.baseline_total), null)
     cells = ((counts.candidate_events, counts.candidate_total), (counts.baseline_events, counts.baseline_total))
     return log_factor(rates, nearest, cells)
-
-
-def _common_rate_terms(tick: TwoArmCounts) -> tuple[float, float, float, float]:
-    """Return this tick's Mantel-Haenszel terms: both variants' weighted events, the weight, and its candidate's part.
-
-    The weight is n_C n_B / N. Its parts, by the variants' shares of the requests, give the variances of the two rates.
-    """
-    total = tick.baseline_total + tick.candidate_total
-    if not total:
-        return 0.0, 0.0, 0.0, 0.0
-    weight = tick.baseline_total * tick.candidate_total / total
-    return (
-        tick.candidate_events * tick.baseline_total / total,
-        tick.baseline_events * tick.candidate_total / total,
-        weight,
-        weight * tick.candidate_total / total,
-    )

@@ -6,7 +6,6 @@ effects of fixed sizes around the recent pooled rate. Validity: anytime, exact, 
 Source: statistics.md 1.2; `gatestats.projection`.
 """
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -29,6 +28,7 @@ from gatestats.rate_bets import (
     fresh,
 )
 from gatestats.state import State, mark, must_belong
+from gatestats.strata import common_rates
 from gatestats.ticks import Estimate, Interval, Measure, Tick, TwoArmCounts, Worse, share, tick_as
 
 
@@ -84,7 +84,7 @@ class AbsoluteRateDesign:
 
     def interval(self, state: State, level: float) -> Interval | None:
         """Return the confidence sequence of the rate difference; None until both variants have data."""
-        arms = _arms(state)
+        arms = common_rates(state.sums[-4:])
         return None if arms is None else Interval(Measure.DIFFERENCE, *difference_bounds(*arms, level), level)
 
 
@@ -141,7 +141,7 @@ class RelativeRateDesign:
 
     def interval(self, state: State, level: float) -> Interval | None:
         """Return the confidence sequence of the rate ratio; None until both variants have data."""
-        arms = _arms(state)
+        arms = common_rates(state.sums[-4:])
         return None if arms is None else Interval(Measure.RATIO, *ratio_bounds(*arms, level), level)
 
 
@@ -211,21 +211,3 @@ def _estimate(state: State, measure: Measure, effect: float | None) -> Estimate 
         baseline_total=baseline_total,
         candidate_total=candidate_total,
     )
-
-
-def _arms(state: State) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Return (events, total) of baseline and candidate as if at the same times; None until both have been seen.
-
-    Rates are weighted over ticks as in the Mantel-Haenszel estimate, so that a drift common to both variants cancels
-    while the weight changes. Totals are those with which a plain rate would vary as much: M^2 / sum of m_t n / N, with
-    m_t the weight of a tick, M their sum and n / N the variant's own complement.
-    """
-    candidate, baseline, mass, part = state.sums[-4:]
-    if mass < 1:
-        return None
-    return _as_counts(baseline / mass, mass * mass / part), _as_counts(candidate / mass, mass * mass / (mass - part))
-
-
-def _as_counts(rate: float, size: float) -> tuple[int, int]:
-    total = math.floor(size)
-    return min(total, round(rate * total)), total

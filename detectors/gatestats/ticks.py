@@ -2,8 +2,10 @@
 
 Rule 1: counts are exact integers; whoever has fractions has extrapolated, and is refused.
 Rule 2: nothing observed is not the same as zero observed: estimates and bounds that do not exist are None.
+Rule 3: every kind of tick stands here, in one closed union; that is why this file is long.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,12 +38,28 @@ class Measure(StrEnum):
     SLOWDOWN = "Slowdown"
     #: Candidate's mean per pod minus baseline's mean per pod, in the unit of the pod statistic.
     POD_DIFFERENCE = "PodDifference"
+    #: How much further the candidate's rate in a slice is from its rate elsewhere than the baseline's, -2..2.
+    GAP_DIFFERENCE = "GapDifference"
+    #: Candidate's share of the requests minus the share asked for, -1..1; 0 means as asked.
+    SPLIT_DIFFERENCE = "SplitDifference"
+    #: Candidate's mean minus baseline's mean, in the unit of the value; 0 means equal.
+    MEAN_DIFFERENCE = "MeanDifference"
+    #: Mean of a bounded value over pairs, in the unit of the value.
+    PAIRED_MEAN = "PairedMean"
 
 
 def refuse_bad_count(name: str, count: int, limit: int | None = None) -> None:
     """Raise ValueError unless ``count`` is an int in 0..limit."""
     if type(count) is not int or count < 0 or (limit is not None and count > limit):
         raise ValueError(f"{name} must be a whole number in 0..{'' if limit is None else limit}, got {count!r}")
+
+
+def refuse_bad_bounds(edges: tuple[float, ...]) -> None:
+    """Raise ValueError unless there are two edges or more, all finite and strictly increasing."""
+    if len(edges) < 2 or not all(math.isfinite(edge) for edge in edges):
+        raise ValueError(f"edges must be finite, and at least 2, got {edges}")
+    if not all(low < high for low, high in itertools.pairwise(edges)):
+        raise ValueError(f"edges must increase strictly, got {edges}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +192,118 @@ class PairedCounts:
         refuse_bad_count("better", self.better, self.total - self.worse)
 
 
-Tick = OneArmCounts | TwoArmCounts | TwoArmHistogram | PodCounts | PairedCounts
-_Kind = TypeVar("_Kind", OneArmCounts, TwoArmCounts, TwoArmHistogram, PodCounts, PairedCounts)
+@dataclass(frozen=True, slots=True)
+class PairedHistogram:
+    """Pairs of one tick by the bucket of a bounded value of the pair, such as candidate's loss minus baseline's loss.
+
+    Parameters
+    ----------
+    edges
+        Finite, strictly increasing, at least two: the values lie between the first and the last.
+    counts
+        Pairs between each edge and the next, >= 0, one fewer than edges.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        refuse_bad_bounds(self.edges)
+        if len(self.counts) != len(self.edges) - 1:
+            raise ValueError(f"counts must lie between {len(self.edges)} edges, got {len(self.counts)} of them")
+        for index, count in enumerate(self.counts):
+            refuse_bad_count(f"counts[{index}]", count)
+
+
+@dataclass(frozen=True, slots=True)
+class GapCounts:
+    """Events among requests in one tick for both variants, inside a slice and outside it.
+
+    Parameters
+    ----------
+    inside
+        Requests of the slice.
+    outside
+        Requests that the slice is compared with; none of them belongs to the slice.
+    """
+
+    inside: TwoArmCounts
+    outside: TwoArmCounts
+
+
+@dataclass(frozen=True, slots=True)
+class PairedGapCounts:
+    """Pairs of one tick, inside a slice and outside it; parameters as in `GapCounts`."""
+
+    inside: PairedCounts
+    outside: PairedCounts
+
+
+@dataclass(frozen=True, slots=True)
+class SplitCounts:
+    """Requests of one tick by variant, and how they should have been split.
+
+    Parameters
+    ----------
+    counts
+        Requests of each variant, >= 0, at least two variants, the candidate last.
+    asked
+        Share asked for each, in (0, 1), adding up to 1. A variant without traffic takes no part in the split.
+    """
+
+    counts: tuple[int, ...]
+    asked: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.counts) < 2 or len(self.counts) != len(self.asked):
+            raise ValueError(f"a split needs 2 variants and a share for each, got {self.counts} and {self.asked}")
+        for index, count in enumerate(self.counts):
+            refuse_bad_count(f"counts[{index}]", count)
+        if not all(0 < asked < 1 for asked in self.asked) or abs(math.fsum(self.asked) - 1) > 1e-9:
+            raise ValueError(f"asked shares must lie between 0 and 1 and add up to 1, got {self.asked}")
+
+
+@dataclass(frozen=True, slots=True)
+class TwoArmSums:
+    """Requests and the sum of their values in one tick, for both variants.
+
+    Parameters
+    ----------
+    baseline_total, candidate_total
+        Counts of requests, >= 0.
+    baseline_sum, candidate_sum
+        Sum of the values over them, finite; 0 where there is no request.
+    """
+
+    baseline_total: int
+    baseline_sum: float
+    candidate_total: int
+    candidate_sum: float
+
+    def __post_init__(self) -> None:
+        arms = (
+            ("baseline", self.baseline_total, self.baseline_sum),
+            ("candidate", self.candidate_total, self.candidate_sum),
+        )
+        for name, total, value in arms:
+            refuse_bad_count(f"{name}_total", total)
+            if not math.isfinite(value) or (value and not total):
+                raise ValueError(f"{name}_sum must be finite, and 0 without requests, got {value} over {total}")
+
+
+Tick = (
+    OneArmCounts
+    | TwoArmCounts
+    | TwoArmHistogram
+    | PodCounts
+    | PairedCounts
+    | PairedHistogram
+    | GapCounts
+    | PairedGapCounts
+    | SplitCounts
+    | TwoArmSums
+)
+_Kind = TypeVar("_Kind", bound=Tick)
 
 
 def tick_as(kind: type[_Kind], tick: Tick) -> _Kind:
