@@ -22,7 +22,7 @@ _LATER_STAKE = 1 - FIRST_STAKE
 #: Just below 1 / sum over n >= 3 of 1/(n ln(n)^2) = 1/1.06906, so that the open schedule spends at most all of it.
 _OPEN_END = 0.935
 #: By what a tick can multiply any bet if the variants were counted apart: it takes three such ticks to a threshold.
-_MOST_APART: Final = math.log(10.0)
+MOST_APART: Final = math.log(10.0)
 
 
 def held(log_factors: FloatArray, *, apart: bool) -> FloatArray:
@@ -40,7 +40,7 @@ def held(log_factors: FloatArray, *, apart: bool) -> FloatArray:
     apart
         See `gatestats.ticks.TwoArmCounts`.
     """
-    return np.minimum(log_factors, _MOST_APART) if apart else log_factors
+    return np.minimum(log_factors, MOST_APART) if apart else log_factors
 
 
 def stake(tick: int, planned_ticks: int | None) -> float:
