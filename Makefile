@@ -36,8 +36,7 @@ demo: lab-programs models ## Show three rollouts of real models: one promoted, t
 
 .PHONY: test
 test: lint lab-programs helm models ## Check and test everything (TESTS='tests/gatestats', WORKERS=3)
-	@.ci/step 'tests' $(WITH_NAMESPACES) $(PY) -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report= $(TESTS) \
-		$(if $(filter tests,$(TESTS)),--ignore tests/lab)
+	@.ci/step 'tests' $(WITH_NAMESPACES) $(PY) -m pytest -n $(WORKERS) --dist loadgroup --cov --cov-report= $(TESTS)
 ifeq ($(TESTS),tests)
 	@.ci/step 'coverage of the decision and the statistics' $(PY) -m coverage report --fail-under=100 \
 		--include='operator/davylamp/core/*,detectors/gatestats/*'
@@ -45,11 +44,11 @@ ifeq ($(TESTS),tests)
 endif
 
 .PHONY: test-faults
-test-faults: lab-programs models ## Kill, cut off and take away on the real lab (20 crash points, outages, edits by hand)
+test-faults: lab-programs models ## Only the part of the tests that kills, cuts off and takes away on the real lab
 	@$(WITH_NAMESPACES) $(PY) -m pytest -n $(WORKERS) --dist loadgroup tests/lab
 
 .PHONY: test-crash
-test-crash: lab-programs models ## Kill the operator at every point of two rollouts (in `make test-faults`: 20 of them)
+test-crash: lab-programs models ## Kill the operator at every point of two rollouts (in `make test`: 20 of them)
 	@CRASH_POINTS=all $(WITH_NAMESPACES) $(PY) -m pytest -n $(WORKERS) --dist worksteal -m crash tests
 
 .PHONY: bench-reaction

@@ -94,8 +94,8 @@ class Proxy:
         self._loop.close()
 
     async def _open(self) -> None:
-        connector = aiohttp.TCPConnector(limit=0, ssl=True if self._trust is None else self._trust)
-        self._client = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
+        self._connector = aiohttp.TCPConnector(limit=0, ssl=True if self._trust is None else self._trust)
+        self._client = aiohttp.ClientSession(connector=self._connector, timeout=aiohttp.ClientTimeout(total=None))
         application = web.Application(client_max_size=16 * 2**20)
         application.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
@@ -108,7 +108,10 @@ class Proxy:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
+        # A farewell by TLS would take longer than the loop lives, and leave sockets behind.
+        await self._connector.close(abort_ssl=True)
         await self._client.close()
+        await asyncio.sleep(0)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         call = Call(request.method, request.path, request.query_string, await request.read())

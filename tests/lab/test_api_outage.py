@@ -18,14 +18,23 @@ COUNTED_AT_MOST = 3
 
 
 def outage(lab: Lab, proxy: Proxy, seconds: float) -> float:
-    """Kill the API server, bring it back, and return when it was ready, on the proxy's clock."""
+    """Kill the API server, bring it back, and return when it was ready, on the proxy's clock.
+
+    The gateway's controller is started again, too: by itself it asks again only after its longest backoff, a minute
+    and more, and how it bears an outage is not the question here.
+    """
     api_server = lab.component("kube-apiserver")
     api_server.kill()
     begun = proxy.elapsed()
     until(lambda: proxy.elapsed() - begun >= seconds, "the outage is over", within=timedelta(seconds=seconds + 60))
     api_server.start()
     api_server.wait_ready()
-    return proxy.elapsed()
+    ready = proxy.elapsed()
+    contour = lab.component("contour")
+    contour.stop()
+    contour.start()
+    contour.wait_ready()
+    return ready
 
 
 def first_look(stage: RolloutStage, proxy: Proxy, after: float) -> float | None:
