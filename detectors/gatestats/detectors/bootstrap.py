@@ -148,9 +148,15 @@ def bca_interval_of_counts(
 
     filled = np.flatnonzero(checked)
     # leaving out any one of the draws in a bin gives the same
-    without = np.array([float(statistic(checked - np.eye(checked.size)[place])) for place in filled])
+    without = np.array([float(statistic(_less_one(checked, place))) for place in filled.tolist()])
     redrawn = _in_blocks(redraw, statistic, draws, checked.size)
     return _interval(float(statistic(checked)), redrawn, (without, checked[filled]), level)
+
+
+def _less_one(counts: FloatArray, place: int) -> FloatArray:
+    less = counts.copy()
+    less[place] -= 1
+    return less
 
 
 def _in_blocks(redraw: Callable[[int], FloatArray], statistic: Statistic, draws: int, width: int) -> FloatArray:

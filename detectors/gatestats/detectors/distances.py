@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import kolmogi, kolmogorov
 
 from gatestats.arrays import FloatArray
@@ -25,9 +24,7 @@ from gatestats.detectors.inputs import (
     refuse_bad_draws,
     refuse_bad_value,
 )
-
-#: Beyond this many counts numpy cannot draw from the multivariate hypergeometric distribution.
-_MOST_REDRAWN = 10**9
+from gatestats.detectors.redraws import deal, p_value, threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,23 +164,17 @@ def wasserstein(
         return missing
     if finite < 2:
         return NoData("the only bucket is open, so values have no distance")
-    if left.sum() + right.sum() >= _MOST_REDRAWN:
-        raise ValueError(
-            f"counts of both variants must be below {_MOST_REDRAWN} together, got {left.sum() + right.sum():.0f}: "
-            "compare a shorter window"
-        )
     widths = np.diff(edges[:finite])
     distance = float(_area(left, right, widths))
-    redrawn = _redrawn(widths, (left, right), draws, seed)
+    redrawn = _area(*deal(left, right, draws, seed), widths)
     return Wasserstein(
         distance=distance,
         truncated_at=None if finite == len(edges) else edges[finite - 1],
         baseline_above=float(left[finite - 1 :].sum() / left.sum()),
         candidate_above=float(right[finite - 1 :].sum() / right.sum()),
         null_mean=float(redrawn.mean()),
-        null_threshold=_threshold(redrawn, alpha),
-        # rounding must not make a redraw of the very same counts a smaller distance
-        p_value=float((1 + (redrawn >= distance * (1 - 1e-12)).sum()) / (1 + draws)),
+        null_threshold=threshold(redrawn, alpha),
+        p_value=p_value(redrawn, distance),
     )
 
 
@@ -209,16 +200,3 @@ def _area(baseline: FloatArray, candidate: FloatArray, widths: FloatArray) -> Fl
     squares = np.divide(before**2 + after**2, size, out=np.zeros_like(size), where=crossing)
     area: FloatArray = (widths / 2 * np.where(crossing, squares, size)).sum(axis=-1)
     return area
-
-
-def _redrawn(widths: FloatArray, arms: tuple[FloatArray, FloatArray], draws: int, seed: int) -> FloatArray:
-    pooled: NDArray[np.int64] = (arms[0] + arms[1]).astype(np.int64)
-    random = np.random.default_rng(seed)
-    dealt = random.multivariate_hypergeometric(pooled, int(arms[1].sum()), size=draws, method="marginals")
-    return _area((pooled - dealt).astype(np.float64), dealt.astype(np.float64), widths)
-
-
-def _threshold(redrawn: FloatArray, alpha: float) -> float:
-    """Return the order statistic that one more exchangeable draw exceeds with chance at most alpha."""
-    place = math.ceil((1 - alpha) * (redrawn.size + 1))
-    return float(np.sort(redrawn)[place - 1]) if place <= redrawn.size else math.inf
