@@ -72,7 +72,8 @@ class Gate:
     margin
         Largest loss that is accepted.
     allowance
-        Error share of the candidate that is accepted whatever the baseline's is, a fraction; None without one.
+        Difference of the error shares that promotion forgives whatever the margin, a fraction; None for the default.
+        Rolling back is not affected.
     required
         Whether promotion waits for this gate.
     """
