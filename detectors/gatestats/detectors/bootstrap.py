@@ -177,20 +177,23 @@ def _interval(
     away = float((without * times).sum()) / total - without
     if np.ptp(without) <= 1e-12 * abs(estimate):
         return NoData("leaving out any one draw leaves the statistic as it is, so a bootstrap sees no spread")
+    away /= np.abs(away).max()
     squares = float((times * away**2).sum())
     acceleration = float((times * away**3).sum()) / (6 * squares**1.5)
-    # ties count half on either side: counts tie with their estimate often
-    below = float((redrawn < estimate).mean() + (redrawn <= estimate).mean()) / 2
+    # ties count half on either side: counts tie with their estimate often, and rounding must not break ties
+    same = 1e-12 * float(np.abs(redrawn).max())
+    below = float((redrawn < estimate - same).mean() + (redrawn <= estimate + same).mean()) / 2
     edge = 1 / (redrawn.size + 1)
     bias = float(ndtri(min(max(below, edge), 1 - edge)))
-    shares = [_corrected(bias, acceleration, tail) for tail in ((1 - level) / 2, (1 + level) / 2)]
+    z = -float(ndtri((1 - level) / 2))
+    shares = [_corrected(bias, acceleration, point) for point in (-z, z)]
     low, high = np.quantile(redrawn, shares).tolist()
     return BootstrapInterval(estimate, low, high, level, acceleration, bias, total < _FEW)
 
 
-def _corrected(bias: float, acceleration: float, tail: float) -> float:
+def _corrected(bias: float, acceleration: float, point: float) -> float:
     """Return the share of redraws below the bound: Phi(z0 + (z0 + z) / (1 - a (z0 + z)))."""
-    reach = bias + float(ndtri(tail))
+    reach = bias + point
     room = 1 - acceleration * reach
     # beyond the pole of the correction the bound is the outermost redraw
     return float(ndtr(bias + reach / room)) if room > 0 else float(math.copysign(1, reach) > 0)

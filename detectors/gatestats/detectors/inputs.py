@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from gatestats.arrays import FloatArray, as_array
 from gatestats.ticks import refuse_bad_count
 
+#: Numbers beyond this size, or nearer to 0 where they divide, would overflow when they are squared and added up.
+_LARGEST = 1e100
+
 
 @dataclass(frozen=True, slots=True)
 class NoData:
@@ -65,16 +68,18 @@ def nothing_counted(baseline: FloatArray, candidate: FloatArray) -> NoData | Non
 
 
 def checked_values(name: str, values: Sequence[float]) -> FloatArray:
-    """Return numbers as doubles, shape (n,), n >= 0; ValueError if one is not finite."""
+    """Return numbers as doubles, shape (n,), n >= 0; ValueError as in `refuse_bad_value`."""
     for index, value in enumerate(values):
         refuse_bad_value(f"{name}[{index}]", value)
     return as_array(values)
 
 
 def refuse_bad_value(name: str, value: float) -> None:
-    """Raise ValueError unless ``value`` is finite."""
+    """Raise ValueError unless ``value`` is finite and at most 1e100 in size."""
     if not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value}")
+    if abs(value) > _LARGEST:
+        raise ValueError(f"{name} must be at most {_LARGEST} in size, got {value}")
 
 
 def refuse_below(name: str, value: float, least: float) -> None:
@@ -84,9 +89,11 @@ def refuse_below(name: str, value: float, least: float) -> None:
 
 
 def refuse_not_positive(name: str, value: float) -> None:
-    """Raise ValueError unless ``value`` is finite and above 0."""
+    """Raise ValueError unless ``value`` is above 0, and within 1e-100..1e100."""
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be finite and above 0, got {value}")
+    if not 1 / _LARGEST <= value <= _LARGEST:
+        raise ValueError(f"{name} must be in {1 / _LARGEST}..{_LARGEST}, got {value}")
 
 
 def refuse_bad_alpha(alpha: float) -> None:

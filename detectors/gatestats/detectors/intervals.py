@@ -85,7 +85,7 @@ def newcombe(baseline: tuple[int, int], candidate: tuple[int, int], *, level: fl
 
 
 def _wilson(events: int, total: int, level: float) -> tuple[float, float]:
-    z = float(ndtri((1 + level) / 2))
+    z = -float(ndtri((1 - level) / 2))
     middle = events + z * z / 2
     half = z * math.sqrt(events * (total - events) / total + z * z / 4)
     return max(0.0, (middle - half) / (total + z * z)), min(1.0, (middle + half) / (total + z * z))

@@ -131,7 +131,9 @@ def _plain_z(value: float, window: FloatArray) -> float:
     # equal values have no spread, whatever rounding makes of their mean
     if window.min() == window.max():
         return _without_spread(value - float(window[0]))
-    return (value - float(window.mean())) / float(window.std(ddof=1))
+    away, spread = value - float(window.mean()), float(window.std(ddof=1))
+    # the squares of differences below 1e-162 are 0
+    return away / spread if spread else _without_spread(away)
 
 
 def _without_spread(difference: float) -> float:

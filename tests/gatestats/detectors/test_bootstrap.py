@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
 from gatestats.arrays import FloatArray
-from gatestats.detectors.bootstrap import BootstrapInterval, bca_interval, bca_interval_of_counts
+from gatestats.detectors.bootstrap import BootstrapInterval, _corrected, bca_interval, bca_interval_of_counts
 from gatestats.detectors.inputs import NoData
 from tests.gatestats.detectors.results import has_nan
 
@@ -75,14 +75,17 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
 
 def test_beyond_the_pole_of_the_correction_the_bound_is_the_outermost_redraw() -> None:
-    def jump(values: FloatArray) -> FloatArray:
-        # far more skewed than any mean: one value carries all, and all redraws but those without it lie above
-        return np.where((values == 1.0).any(axis=-1), 0.0, -1.0)
+    assert _corrected(1.0, 0.16, 5.2) == pytest.approx(1.0)
+    assert _corrected(1.0, 0.16, 5.3) == 1.0
+    assert _corrected(-1.0, -0.16, -5.3) == 0.0
 
-    result = known(bca_interval((1.0, *[0.0] * 29), jump, level=0.9999))
-    assert -1 <= result.low <= result.high <= 0
-    mirrored = known(bca_interval((1.0, *[0.0] * 29), lambda values: -jump(values), level=0.9999))
-    assert (mirrored.low, mirrored.high) == pytest.approx((-result.high, -result.low))
+
+def test_the_interval_does_not_depend_on_the_unit() -> None:
+    usual = known(bca_interval(VALUES))
+    for unit in (1e-90, 1e90):
+        other = known(bca_interval([value * unit for value in VALUES]))
+        assert other.acceleration == pytest.approx(usual.acceleration)
+        assert other.high / unit == pytest.approx(usual.high)
 
 
 def test_coverage_is_near_the_level() -> None:

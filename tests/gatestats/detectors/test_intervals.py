@@ -88,6 +88,12 @@ def test_coverage_is_near_the_level() -> None:
     assert np.mean([each.low <= 0.03 <= each.high for each in pairs]) == pytest.approx(0.95, abs=0.03)
 
 
+def test_a_level_next_to_one_gives_wide_bounds() -> None:
+    result = known(newcombe((3, 10), (4, 10), level=math.nextafter(1, 0)))
+    assert -1 <= result.low < -0.6
+    assert 0.7 < result.high <= 1
+
+
 def test_nothing_counted_is_no_data() -> None:
     assert jeffreys(0, 0) == NoData("nothing was counted, so there is no rate")
     assert newcombe((0, 0), (1, 2)) == NoData("nothing was counted of the baseline, so there is no difference")

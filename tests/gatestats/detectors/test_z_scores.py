@@ -69,6 +69,7 @@ def test_rolling_z_leaves_the_judged_value_out_of_its_window(values: list[int], 
 def test_a_window_of_equal_values_has_no_spread_in_spite_of_rounding() -> None:
     assert rolling([0.1, 0.1, 0.1, 0.1, 0.2, 0.0], 3)[3:5] == (0.0, math.inf)
     assert rolling([0.1, 0.1, 0.1, 0.0], 3)[3] == -math.inf
+    assert rolling([1e-200, 2e-200, 1e-200, 1.0], 3)[3] == math.inf
 
 
 def test_rolling_z_of_a_healthy_series_follows_students_law() -> None:
