@@ -158,10 +158,10 @@ def _breach(gate: Gate, limits: Thresholds, pairs: Mapping[str, Pair]) -> tuple[
     if isinstance(arm, Histogram):
         if not sum(arm.counts):
             return None
-        p99 = quantile_of(arm.edges, arm.counts, 0.99)
+        # Beyond the last finite edge Prometheus' histogram_quantile returns that edge.
+        p99 = quantile_of(arm.edges, arm.counts, 0.99) or max(filter(math.isfinite, arm.edges))
         seconds = limits.p99.total_seconds()
-        shown = "beyond the last bucket" if p99 is None else f"{p99:.3g} s"
-        return (gate.name, f"p99 {shown}, limit {seconds:g} s") if p99 is None or p99 > seconds else None
+        return (gate.name, f"p99 {p99:.3g} s, limit {seconds:g} s") if p99 > seconds else None
     if gate.kind is not SignalKind.ERRORS or not arm.total:
         return None
     share = arm.events / arm.total

@@ -20,6 +20,8 @@ NAMESPACE: Final = "ml"
 BEGINS: Final = BEGINNING + timedelta(seconds=180)
 _ZERO: Final = BEGINNING.timestamp()
 _SERVICES: Final = {Variant.BASELINE: "fp32", Variant.CANDIDATE: "int8"}
+#: Nothing is missed and nothing restarts.
+CALM: Final = Scraping(buckets=Buckets.FINE, missed=0.0, late=0.0, restarts=0.0)
 ROLLOUT: Final[dict[str, Any]] = {
     "apiVersion": "davylamp.dev/v1alpha1",
     "kind": "ModelRollout",
@@ -51,7 +53,7 @@ class Past:
 
     truth: Truth
     weights: tuple[tuple[float, int], ...] = ((240.0, 10), (360.0, 50))
-    scraping: Scraping = Scraping(buckets=Buckets.FINE, missed=0.0, late=0.0, restarts=0.0)
+    scraping: Scraping = CALM
     length: float = 900.0
     seed: int = 1
 
