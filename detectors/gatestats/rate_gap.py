@@ -20,7 +20,18 @@ from gatestats.proportion_bounds import difference_bounds
 from gatestats.rate_bets import EFFECT_WEIGHTS, EFFECTS, SMALLER, SMALLER_WEIGHTS, Bet, place
 from gatestats.state import State, mark, must_belong
 from gatestats.strata import common_rate_terms, common_rates
-from gatestats.ticks import Estimate, GapCounts, Interval, Measure, Tick, TwoArmCounts, Worse, share, tick_as
+from gatestats.ticks import (
+    Estimate,
+    GapCounts,
+    Interval,
+    Measure,
+    Tick,
+    TwoArmCounts,
+    Worse,
+    refuse_bad_level,
+    share,
+    tick_as,
+)
 
 #: Without a margin there is no scale for an effect; these parts of the room that the slice's rate leaves stand in.
 _PARTS: Final = (0.2, 0.5, 0.9)
@@ -111,6 +122,7 @@ class GapDesign:
 
         Inside and outside are bounded at half of the error each; both hold together by the union bound.
         """
+        refuse_bad_level(level)
         arms = common_rates(state.sums[4:8]), common_rates(state.sums[8:12])
         if arms[0] is None or arms[1] is None:
             return None
