@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from davylamp.cli.calibrate import calibrate
 from davylamp.cli.failure import MEANINGS, ExitCode, FailureError
 from davylamp.cli.options import Context, FindingFormat, Format, Kubeconfig, Name, Namespace, NoColor, Output, Shell
+from davylamp.cli.replay import replay
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -172,6 +174,10 @@ def lint(
         typer.echo(f"{report.objects} objects, {len(report.findings)} findings", err=True)
     if report.failed or (strict and report.findings):
         raise typer.Exit(ExitCode.WRONG)
+
+
+app.command()(replay)
+app.command()(calibrate)
 
 
 @app.command()

@@ -47,7 +47,7 @@ class Trial:
         Of the rule with fixed limits.
     """
 
-    halves: int = 20
+    halves: int = 10
     seed: int = 1
     thresholds: Thresholds = field(default_factory=Thresholds)
 

@@ -51,11 +51,14 @@ class History:
         Samples in (begin, end] are all there, UTC.
     tracks
         By selector; a selector that found nothing has none, and one that was never asked is absent.
+    looks
+        The range of the looks that it was read for; None if that is not known.
     """
 
     begin: datetime
     end: datetime
     tracks: Mapping[str, tuple[Track, ...]]
+    looks: tuple[datetime, datetime] | None = None
 
     def answer(self, question: Question, request: Request) -> Answer:
         """Return what a server would have answered at the end of the request's window.

@@ -5,7 +5,7 @@ A recording is somebody else's file: it is read within limits, and what is wrong
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -64,6 +64,7 @@ def _lines(history: History) -> Iterator[Mapping[str, Any]]:
         "format": FORMAT,
         "begin": history.begin.isoformat(),
         "end": history.end.isoformat(),
+        "looks": history.looks and [moment.isoformat() for moment in history.looks],
         "selectors": sorted(history.tracks),
     }
     for selector in sorted(history.tracks):
@@ -82,18 +83,23 @@ def _read(path: Path, stream: IO[bytes]) -> History:
     if head.get("format") != FORMAT:
         raise SpecError(f"{path}:1: this is no recording: its first line must have the format {FORMAT!r}")
     try:
-        begin, end = (datetime.fromisoformat(head[name]) for name in ("begin", "end"))
+        begin, end = _range((head["begin"], head["end"]))
+        looks = None if head.get("looks") is None else _range(head["looks"])
         tracks: dict[str, list[Track]] = {str(selector): [] for selector in head["selectors"]}
-        aware = begin.tzinfo is not None and end.tzinfo is not None
     except (KeyError, TypeError, ValueError) as error:
-        raise SpecError(f"{path}:1: the first line is damaged: {error!r}") from error
-    if not aware or not begin < end:
-        raise SpecError(f"{path}:1: begin and end must be times with an offset, in order")
+        raise SpecError(f"{path}:1: the first line is damaged: {error}") from error
     for number, line in lines:
         if line.get("selector") not in tracks:
             raise SpecError(f"{path}:{number}: the selector is not one of those in the first line")
         tracks[line["selector"]].append(_track(line, f"{path}:{number}"))
-    return History(begin, end, {selector: tuple(found) for selector, found in tracks.items()})
+    return History(begin, end, {selector: tuple(found) for selector, found in tracks.items()}, looks)
+
+
+def _range(texts: Sequence[str]) -> tuple[datetime, datetime]:
+    begin, end = (datetime.fromisoformat(text) for text in texts)
+    if begin.tzinfo is None or end.tzinfo is None or not begin < end:
+        raise ValueError(f"a range must be two times with an offset, in order, got {texts[0]} and {texts[1]}")
+    return begin, end
 
 
 def _parsed(path: Path, stream: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -123,6 +123,10 @@ def _read(client: Any, server: Server, selector: str, span: tuple[datetime, date
     except requests.Timeout as error:
         seconds = server.timeout.total_seconds()
         raise Unavailable(f"the metric source {server.address} is silent for more than {seconds:g} s") from error
+    except requests.ConnectionError as error:
+        raise Unavailable(
+            f"the metric source {server.address} cannot be reached: see that the address is right and the server runs"
+        ) from error
     except (requests.RequestException, ValueError) as error:
         why = bounded(str(error), 200)
         raise Unavailable(f"the metric source {server.address} cannot be asked: {why}") from error

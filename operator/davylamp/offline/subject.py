@@ -119,7 +119,8 @@ def subject_of(manifests: Iterable[Any], namespace: str | None = None, name: str
         rollouts = [found for found in rollouts if found["metadata"]["name"] == name]
     if len(rollouts) != 1:
         names = ", ".join(sorted(found["metadata"]["name"] for found in rollouts)) or "none"
-        raise SpecError(f"the files must hold one ModelRollout, and hold {len(rollouts)} ({names})")
+        wanted = "one ModelRollout" if name is None else f"one ModelRollout named {name}"
+        raise SpecError(f"the files must hold {wanted}, and hold {len(rollouts)} ({names}): name them with -f")
     place = rollouts[0]["metadata"].get("namespace") or namespace or DEFAULT_NAMESPACE
     manifest = dict(rollouts[0]) | {"metadata": {**rollouts[0]["metadata"], "namespace": place}}
     files = _Files({(str(found.get("kind")), _place(found)): found for found in objects})
