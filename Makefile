@@ -55,6 +55,11 @@ test-crash: lab-programs models ## Kill the operator at every point of two rollo
 bench-reaction: lab-programs models ## Measure the time from a fault to the last bad request (RUNS=20)
 	@$(WITH_NAMESPACES) $(PY) -m e2e.bench.reaction $(if $(RUNS),--runs $(RUNS))
 
+.PHONY: bench-statistics
+bench-statistics: venv ## Measure what the statistics promise, beside other tools (REPORT=file.json, PLOTS=folder, SCALE=1)
+	@$(PY) -m e2e.bench.statistics $(if $(REPORT),--report '$(REPORT)') $(if $(PLOTS),--plots '$(PLOTS)') \
+		$(if $(SCALE),--scale $(SCALE)) $(if $(ONLY),--only $(ONLY))
+
 .PHONY: lint
 lint: venv ## Check style, types and the direction of imports
 	@.ci/step 'style' .venv/bin/ruff check --quiet .
