@@ -1,4 +1,4 @@
-"""The one array type of this package, and sums that stay in log space."""
+"""The array types of this package, and sums that stay in log space."""
 
 import math
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 def as_array(values: Sequence[float]) -> FloatArray:

@@ -97,7 +97,7 @@ def step_wealth(state: State, log_factors: FloatArray, planned_ticks: int | None
     if addition == 0:
         return grown, state.spent
     log_addition = math.log(addition)
-    return tuple(_log_add(wealth, log_addition) for wealth in grown), min(1.0, state.spent + addition)
+    return plain(np.logaddexp(grown, log_addition)), min(1.0, state.spent + addition)
 
 
 def log_evidence(state: State, weights: FloatArray) -> float:
@@ -109,8 +109,3 @@ def refuse_bad_plan(planned_ticks: int | None) -> None:
     """Raise ValueError unless ``planned_ticks`` is None or at least 1."""
     if planned_ticks is not None and planned_ticks < 1:
         raise ValueError(f"planned_ticks must be at least 1, or None for an open end, got {planned_ticks}")
-
-
-def _log_add(left: float, right: float) -> float:
-    high, low = max(left, right), min(left, right)
-    return high + math.log1p(math.exp(low - high))

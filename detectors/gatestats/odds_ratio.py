@@ -32,7 +32,8 @@ _SMALLEST_SCALE: Final = math.log(1.25)
 #: Odds ratios on which the sums are kept, so that one state serves any margin and the interval.
 _GRID: Final = 41
 _GRID_END: Final = math.log(16.0)
-_MARGIN: Final = _GRID
+#: Place of the margin among the odds ratios of `OddsBets`.
+MARGIN: Final = _GRID
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,11 @@ class OddsRatioDesign:
         must_belong(state, _fresh(self))
         tick = tick_as(TwoArmCounts, tick)
         counts = tick.swapped() if self.worse is Worse.LOWER else tick
-        bets = _bets(self)
+        bets = bets_of(self)
         informative = is_informative(counts)
         added = log_normalisers(counts, bets.log_odds) if informative else np.zeros(bets.log_odds.size)
         events = counts.candidate_events if informative else 0
-        factors = events * (bets.rollback - bets.margin) - (added[bets.kept :] - added[_MARGIN])
+        factors = events * (bets.rollback - bets.margin) - (added[bets.kept :] - added[MARGIN])
         wealth, spent = step_wealth(state, held(factors, apart=tick.apart), self.planned_ticks)
         seen = (tick.baseline_events, tick.baseline_total, tick.candidate_events, tick.candidate_total, events)
         return dataclasses.replace(
@@ -96,17 +97,17 @@ class OddsRatioDesign:
             spent=spent,
             wealth=wealth,
             totals=tuple(before + now for before, now in zip(state.totals, seen, strict=True)),
-            sums=plain(as_array(state.sums) + np.concatenate([added[: bets.kept], _common_odds_terms(tick)])),
+            sums=plain(as_array(state.sums) + np.concatenate([added[: bets.kept], common_odds_terms(tick)])),
         )
 
     def log_e(self, state: State) -> float:
         """Return ln E against "odds ratio <= margin in every tick" (weighted late-change mixture), nats."""
-        return log_evidence(state, _bets(self).rollback_weights)
+        return log_evidence(state, bets_of(self).rollback_weights)
 
     def log_e_non_inferior(self, state: State) -> float:
         """Return ln E against "odds ratio >= margin in every tick" (plain mixture of better values), nats."""
-        better = slice(_MARGIN + 1, _bets(self).kept)
-        return log_mixture(_log_ratios(self, state, better, _MARGIN), as_array(_BETTER_WEIGHTS))
+        better = slice(MARGIN + 1, bets_of(self).kept)
+        return log_mixture(_log_ratios(self, state, better, MARGIN), as_array(_BETTER_WEIGHTS))
 
     def log_e_non_inferior_at(self, state: State, margin: float) -> float:
         """Return ln E against "odds ratio >= margin" for another margin than the design's, nats.
@@ -174,7 +175,7 @@ class OddsRatioDesign:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bets:
+class OddsBets:
     """All odds ratios whose normaliser a tick needs: grid, margin, promotion bets | rollback bets."""
 
     log_odds: FloatArray
@@ -186,7 +187,8 @@ class _Bets:
 
 
 @lru_cache(maxsize=512)
-def _bets(design: OddsRatioDesign) -> _Bets:
+def bets_of(design: OddsRatioDesign) -> OddsBets:
+    """Return the bets of a design, and where its sums are kept."""
     margin = math.log(design.margin)
     scale = margin if margin >= _SMALLEST_SCALE / 4 else _SMALLEST_SCALE
     effects, weights = margin + np.log(_EFFECTS), as_array(_EFFECT_WEIGHTS)
@@ -194,12 +196,12 @@ def _bets(design: OddsRatioDesign) -> _Bets:
         effects = np.append(effects, math.log(design.mde))
         weights = np.append(weights / 2, 0.5)
     kept = np.concatenate([_grid(), [margin], margin - scale * as_array(_BETTER)])
-    return _Bets(np.concatenate([kept, effects]), kept.size, margin, effects, weights)
+    return OddsBets(np.concatenate([kept, effects]), kept.size, margin, effects, weights)
 
 
 @lru_cache(maxsize=512)
 def _fresh(design: OddsRatioDesign) -> State:
-    bets = _bets(design)
+    bets = bets_of(design)
     return State(
         design=mark("odds-ratio", design),
         ticks=0,
@@ -226,7 +228,7 @@ def is_informative(counts: TwoArmCounts) -> bool:
 
 def _log_ratios(design: OddsRatioDesign, state: State, where: slice, null: int) -> FloatArray:
     """Log likelihood ratios over all ticks, from the sums alone: the points ``where`` against the point ``null``."""
-    log_odds, sums = _bets(design).log_odds, as_array(state.sums)
+    log_odds, sums = bets_of(design).log_odds, as_array(state.sums)
     ratios: FloatArray = state.totals[-1] * (log_odds[where] - log_odds[null]) - (sums[where] - sums[null])
     return ratios
 
@@ -248,7 +250,7 @@ def _upper_crossing(excess: FloatArray) -> float:
     return float(log_odds[last] + reach)
 
 
-def _common_odds_terms(tick: TwoArmCounts) -> tuple[float, float]:
+def common_odds_terms(tick: TwoArmCounts) -> tuple[float, float]:
     """Return this tick's terms of the Mantel-Haenszel numerator and denominator."""
     total = tick.baseline_total + tick.candidate_total
     if not total:

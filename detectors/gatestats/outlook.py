@@ -105,13 +105,13 @@ def _as(kind: type[_Kind], truth: Truth) -> _Kind:
 
 
 def _odds_ratio_rollback(design: OddsRatioDesign, arms: Arms) -> tuple[Backing, ...]:
-    placed = odds_ratio._bets(design)  # noqa: SLF001 - rule 1
+    placed = odds_ratio.bets_of(design)
     return _odds_ratios(design, arms, placed.rollback, placed.rollback_weights)
 
 
 def _odds_ratio_promotion(design: OddsRatioDesign, arms: Arms) -> tuple[Backing, ...]:
-    placed = odds_ratio._bets(design)  # noqa: SLF001 - rule 1
-    better = placed.log_odds[odds_ratio._MARGIN + 1 : placed.kept]  # noqa: SLF001 - rule 1
+    placed = odds_ratio.bets_of(design)
+    better = placed.log_odds[odds_ratio.MARGIN + 1 : placed.kept]
     return _odds_ratios(design, arms, better, as_array(odds_ratio._BETTER_WEIGHTS))  # noqa: SLF001 - rule 1
 
 
