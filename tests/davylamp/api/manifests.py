@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,11 @@ Change = Callable[[Manifest], None]
 
 def examples() -> dict[str, Manifest]:
     """Every document of docs/examples, by file and place."""
+    return copy.deepcopy(_read())
+
+
+@cache
+def _read() -> dict[str, Manifest]:
     return {
         f"{path.stem}-{index}": document
         for path in sorted(EXAMPLES.glob("*.yaml"))
@@ -26,7 +32,7 @@ def examples() -> dict[str, Manifest]:
 
 
 def example(name: str) -> Manifest:
-    return copy.deepcopy(examples()[name])
+    return copy.deepcopy(_read()[name])
 
 
 def rollout() -> Manifest:
