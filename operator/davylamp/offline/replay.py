@@ -184,6 +184,7 @@ class Operator:
         decision = decide(plan, before, world, now)
         if begins_anew(before, decision.progress):
             self.evidence, self.read_at = begin(plan), None
+            self.judgement, self.reports = Judgement(), ()
         elif (start := stratum_start(plan, before, decision.progress)) is not None:
             self.evidence = new_stratum(self.evidence, start)
         self.progress = decision.progress
