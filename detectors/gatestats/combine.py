@@ -13,6 +13,9 @@ import numpy as np
 
 from gatestats.arrays import FloatArray, as_array, log_sum_exp
 
+#: Below this many nats the closed form of `calibrate_any` would cancel.
+_SMALL = 1e-4
+
 
 def log_threshold(alpha: float) -> float:
     """Return ln(1 / alpha), the evidence at which a null is rejected at level ``alpha``, at any time (Ville).
@@ -59,6 +62,42 @@ def equal_weights(names: Sequence[str]) -> dict[str, float]:
     if not names:
         raise ValueError("weights need at least one stream, got none")
     return dict.fromkeys(names, 1 / len(names))
+
+
+def guarded_weights(guardrails: Sequence[str], slices: Mapping[str, bool], floor: float = 0.2) -> dict[str, float]:
+    """Return weights that add up to 1: half for the primary guardrails, half for the slices, alike within each.
+
+    Most of the slices' half goes to those in which a regression can be found in time; the others keep a floor, so
+    that none of them is left unguarded. Fixed before the rollout, so that `weighted_mean` stays valid.
+
+    Parameters
+    ----------
+    guardrails
+        Names of the primary streams.
+    slices
+        Name of each slice's stream, and whether the plan says that it can be found in time. Without guardrails the
+        slices have all, and the other way round.
+    floor
+        Share of the slices' half that all of them have alike, in 0..1.
+
+    Raises
+    ------
+    ValueError
+        If there is no stream, a name occurs twice, or ``floor`` is out of range.
+    """
+    names = [*guardrails, *slices]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"weights need at least one stream, each once, got {names}")
+    if not 0 <= floor <= 1:
+        raise ValueError(f"floor must be a share in 0..1, got {floor}")
+    halves = (0.5, 0.5) if guardrails and slices else (1.0, 1.0)
+    found = [name for name, findable in slices.items() if findable]
+    alike = floor if found else 1.0
+    weights = {name: halves[0] / len(guardrails) for name in guardrails}
+    for name in slices:
+        extra = (1 - alike) / len(found) if name in found else 0.0
+        weights[name] = halves[1] * (alike / len(slices) + extra)
+    return weights
 
 
 def culprits(log_e: Mapping[str, float]) -> dict[str, float]:
@@ -168,6 +207,43 @@ def calibrate(p_value: float, kappa: float = 0.5) -> float:
         raise ValueError(f"p_value must be above 0 and at most 1, got {p_value}")
     _refuse_bad_share("kappa", kappa)
     return math.log(kappa) + (kappa - 1) * math.log(p_value)
+
+
+def calibrate_any(p_value: float) -> float:
+    """Return ln e of a fixed-sample p-value without a choice of kappa: the mean of `calibrate` over all of them.
+
+    H0: that of the p-value. e = (1 - p + p ln p) / (p ln(p)^2); validity and limits as `calibrate`.
+
+    Parameters
+    ----------
+    p_value
+        In (0, 1]; an exact 0 is refused, because no test earns it.
+    """
+    if not 0 < p_value <= 1:
+        raise ValueError(f"p_value must be above 0 and at most 1, got {p_value}")
+    nats = -math.log(p_value)
+    if nats < _SMALL:
+        return math.log(0.5 + nats / 6)  # cut-off series: less than the whole by nats^2 / 24 only
+    return nats + math.log1p(-(1 + nats) * p_value) - 2 * math.log(nats)
+
+
+def adjust(largest_log_e: float, kappa: float = 0.5) -> float:
+    """Return ln E of an e-process made from the largest value so far of another, fit to be combined.
+
+    For a process that is valid only with respect to its own, coarser history (ranks of its own past, say): its largest
+    value so far bounds a p-value at any time, and a calibrated anytime p-value is an e-process in every finer history.
+    The price is a factor of about the square root with kappa = 1/2. E = kappa (max E)^(1 - kappa).
+    Source: Choe and Ramdas (2024), arXiv:2402.09698, on lifting e-processes between filtrations.
+
+    Parameters
+    ----------
+    largest_log_e
+        Largest ln E of all looks so far, nats.
+    kappa
+        As in `calibrate`.
+    """
+    _refuse_bad_share("kappa", kappa)
+    return math.log(kappa) + (1 - kappa) * max(0.0, float(_checked([largest_log_e])[0]))
 
 
 def attempt_alpha(alpha: float, attempt: int) -> float:

@@ -7,12 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatestats.combine import (
+    adjust,
     anytime_p,
     attempt_alpha,
     calibrate,
+    calibrate_any,
     culprits,
     discoveries,
     equal_weights,
+    guarded_weights,
     intersection_union,
     log_threshold,
     quorum,
@@ -76,6 +79,38 @@ def test_p_values_come_and_go_by_their_rules() -> None:
         assert 0.7 < mean <= 1.0
 
 
+def test_a_calibrator_for_any_p_is_the_mean_over_all_kappas() -> None:
+    kappas = (np.arange(20_000) + 0.5) / 20_000
+    for p_value in (1e-9, 0.003, 0.2, 0.9):
+        mean = float(np.mean(kappas * p_value ** (kappas - 1)))
+        assert calibrate_any(p_value) == pytest.approx(math.log(mean), abs=1e-6)
+    assert calibrate_any(1.0) == pytest.approx(math.log(0.5))
+    below, above = calibrate_any(math.exp(-0.99999e-4)), calibrate_any(math.exp(-1.00001e-4))
+    assert below == pytest.approx(above, abs=1e-7)
+    grid = (np.arange(20_000) + 0.5) / 20_000
+    assert 0.8 < np.mean([math.exp(calibrate_any(float(p))) for p in grid]) <= 1.0
+
+
+def test_an_adjusted_process_expects_at_most_one_wherever_it_is_stopped() -> None:
+    # fair doubling: the value at the best of all looks is far above 1 on average, its adjusted value is not
+    paths = list(itertools.product((0.0, 2.0), repeat=12))
+    best = [max(0.0, *(math.log(v) for v in np.cumprod(path) if v > 0), 0.0) for path in paths]
+    assert np.mean(np.exp(best)) > 3
+    for kappa in (0.2, 0.5, 0.8):
+        assert np.mean([math.exp(adjust(value, kappa)) for value in best]) <= 1 + 1e-12
+    assert adjust(math.log(100)) == pytest.approx(calibrate(anytime_p(math.log(100))))
+    assert adjust(-3.0) == pytest.approx(math.log(0.5))
+
+
+def test_half_the_weight_guards_the_whole_and_half_the_slices() -> None:
+    weights = guarded_weights(["errors", "latency"], {"a": True, "b": True, "c": False, "d": False}, floor=0.4)
+    assert weights == pytest.approx({"errors": 0.25, "latency": 0.25, "a": 0.2, "b": 0.2, "c": 0.05, "d": 0.05})
+    assert guarded_weights(["errors"], {"a": False, "b": False}) == pytest.approx({"errors": 0.5, "a": 0.25, "b": 0.25})
+    assert guarded_weights(["errors"], {}) == {"errors": 1.0}
+    assert guarded_weights([], {"a": True, "b": False}) == pytest.approx({"a": 0.9, "b": 0.1})
+    assert weighted_mean(dict.fromkeys(weights, 0.0), weights) == pytest.approx(0.0, abs=1e-12)
+
+
 def test_attempts_share_one_budget() -> None:
     assert attempt_alpha(0.05, 1) == 0.025
     assert sum(attempt_alpha(0.05, attempt) for attempt in range(1, 60)) <= 0.05
@@ -100,6 +135,13 @@ def test_attempts_share_one_budget() -> None:
         (lambda: intersection_union({}), "at least one stream"),
         (lambda: calibrate(0.0), "above 0"),
         (lambda: calibrate(0.5, 1.0), "kappa"),
+        (lambda: calibrate_any(0.0), r"above 0 and at most 1, got 0\.0"),
+        (lambda: calibrate_any(math.nan), "got nan"),
+        (lambda: adjust(1.0, 0.0), "kappa"),
+        (lambda: adjust(math.nan), "below infinity"),
+        (lambda: guarded_weights([], {}), r"got \[\]"),
+        (lambda: guarded_weights(["a"], {"a": True}), "each once"),
+        (lambda: guarded_weights(["a"], {}, floor=1.5), r"0\.\.1, got 1\.5"),
         (lambda: discoveries({"a": 0.0}, 0.0), "alpha"),
         (lambda: attempt_alpha(0.05, 0), "at least 1, got 0"),
         (lambda: log_threshold(1.0), "alpha"),
