@@ -30,6 +30,7 @@ from davylamp.cli.past import (
     To,
     failed,
     manifests,
+    moment,
     past_of,
     tell,
     thresholds_of,
@@ -51,6 +52,10 @@ def replay(  # noqa: PLR0913 - each parameter is an option
     recording: Recording = None,
     begin: From = None,
     end: To = None,
+    ladder_at: Annotated[
+        str | None,
+        typer.Option("--ladder-at", help="When the ladder begins. Default: with the candidate's first requests."),
+    ] = None,
     record: Record = None,
     name: RolloutName = None,
     namespace: InNamespace = None,
@@ -72,14 +77,16 @@ def replay(  # noqa: PLR0913 - each parameter is an option
     from davylamp.offline.replay import replay as run
     from davylamp.offline.rivals import rivals
     from davylamp.offline.subject import subject_of
+    from davylamp.runtime.clock import SystemClock
 
     thresholds = thresholds_of(max_errors, max_p99, failed_checks)
     origin = Origin(source, recording, record, header or (), timeout)
     try:
         subject = subject_of(manifests([*(file or ()), *(policy or ())]), namespace, name)
         span, history = past_of(subject, (begin, end), origin)
+        ladder = None if ladder_at is None else moment(ladder_at, SystemClock().now(), "--ladder-at")
         tell(f"{subject.looks(*span):,} looks over {history.samples:,} samples")
-        result = run(subject, history, *span)
+        result = run(subject, history, *span, ladder_at=ladder)
         others: dict[str, Alarm | None] = {}
         if result.began_at is not None:
             seen = list(counted(subject, history, result.baselines, (result.began_at, span[1])))
@@ -95,10 +102,10 @@ def replay(  # noqa: PLR0913 - each parameter is an option
 def turns(moments: tuple[Moment, ...]) -> Iterator[Moment]:
     """Yield the looks at which something changed: phase, reason or step."""
     last = None
-    for moment in moments:
-        here = (moment.phase, moment.reason, moment.step)
+    for look in moments:
+        here = (look.phase, look.reason, look.step)
         if here != last:
-            yield moment
+            yield look
         last = here
 
 
@@ -125,10 +132,10 @@ def _timeline(result: Replay) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("time", "phase", "asked", "share", "evidence", "what"):
         table.add_column(title, justify="right" if title in {"asked", "share", "evidence"} else "left")
-    for moment in turns(result.moments):
-        share = "" if moment.share is None else f"{moment.share:.1%}"
-        evidence = e_value(moment.log_evidence / 2.302585092994046, "") if moment.step >= 0 else ""
-        row = (f"{moment.at:%H:%M:%S}", moment.phase.value, str(moment.weight), share, evidence, moment.message)
+    for look in turns(result.moments):
+        share = "" if look.share is None else f"{look.share:.1%}"
+        evidence = e_value(look.log_evidence / 2.302585092994046, "") if look.step >= 0 else ""
+        row = (f"{look.at:%H:%M:%S}", look.phase.value, str(look.weight), share, evidence, look.message)
         table.add_row(*row)
     return table
 
@@ -190,23 +197,23 @@ def _plain(subject: Subject, result: Replay, others: Mapping[str, Alarm | None])
             {"name": report.name, "verdict": report.verdict.value, "sentence": report.sentence}
             for report in result.reports
         ],
-        "looks": [_look(moment) for moment in result.moments],
+        "looks": [_look(look) for look in result.moments],
     }
 
 
-def _look(moment: Moment) -> dict[str, Any]:
+def _look(look: Moment) -> dict[str, Any]:
     return {
-        "at": _time(moment.at),
-        "phase": moment.phase.value,
-        "reason": moment.reason.value,
-        "message": moment.message,
-        "step": moment.step,
-        "weight": moment.weight.percent,
-        "share": moment.share,
-        "logEvidence": moment.log_evidence,
-        "verdicts": {name: verdict.value for name, verdict in moment.verdicts.items()},
+        "at": _time(look.at),
+        "phase": look.phase.value,
+        "reason": look.reason.value,
+        "message": look.message,
+        "step": look.step,
+        "weight": look.weight.percent,
+        "share": look.share,
+        "logEvidence": look.log_evidence,
+        "verdicts": {name: verdict.value for name, verdict in look.verdicts.items()},
     }
 
 
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()

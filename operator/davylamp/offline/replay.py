@@ -95,15 +95,26 @@ class Replay:
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
 
 
-def replay(subject: Subject, history: History, begins: datetime, ends: datetime) -> Replay:
+def replay(
+    subject: Subject, history: History, begins: datetime, ends: datetime, *, ladder_at: datetime | None = None
+) -> Replay:
     """Run a rollout over history, from ``begins`` until it is decided or ``ends``.
+
+    Parameters
+    ----------
+    subject, history
+        What is rolled out over what.
+    begins, ends
+        Looks are one interval apart from ``begins`` on, the first an interval later; UTC.
+    ladder_at
+        When the ladder may begin; None for the first look that shows requests of the candidate.
 
     Raises
     ------
     SpecError
         If the history does not hold what the rollout asks for.
     """
-    operator = Operator(subject, history)
+    operator = Operator(subject, history, ladder_at)
     moments: list[Moment] = []
     for number in range(1, subject.looks(begins, ends) + 1):
         moments += operator.turn(begins + number * subject.plan.interval)
@@ -144,10 +155,15 @@ class Operator:
     ----------
     subject, history
         What is rolled out over what.
+    ladder_at
+        See `replay`.
+    candidate_seen
+        Whether a look has shown requests of the candidate.
     """
 
     subject: Subject
     history: History
+    ladder_at: datetime | None = None
     progress: Progress = field(default_factory=Progress)
     evidence: Evidence = field(init=False)
     judgement: Judgement = field(default_factory=Judgement)
@@ -155,7 +171,7 @@ class Operator:
     route: RouteView = field(default_factory=lambda: _CLEAN)
     read_at: datetime | None = None
     began_at: datetime | None = None
-    _candidate_seen: bool = False
+    candidate_seen: bool = False
 
     def __post_init__(self) -> None:
         self.evidence = begin(self.subject.plan)
@@ -176,7 +192,8 @@ class Operator:
         self.judgement, reports = judge(plan, self.evidence)
         if not self.progress.ended and self.progress.ruling is not Ruling.ROLLBACK:
             self.reports = reports
-        ready = int(self._candidate_seen or self.progress.step >= 0)
+        begun = self.candidate_seen if self.ladder_at is None else now >= self.ladder_at
+        ready = int(begun or self.progress.step >= 0)
         world = World(
             _UID, deleting=False, route=self.route, baseline_ready=1, candidate_ready=ready, judgement=self.judgement
         )
@@ -202,8 +219,8 @@ class Operator:
             self.evidence = replace(self.evidence, candidate_errors=None, candidate_requests=None)
             return
         reading = read_past(self.history, self.subject.request(window), self.subject.settings)
-        if not self._candidate_seen:
-            self._candidate_seen = self._serves(reading, window)
+        if not self.candidate_seen:
+            self.candidate_seen = self._serves(reading, window)
         self.evidence = advance(self.subject.plan, self.progress, self.evidence, (reading, window))
         self.read_at = window[1]
 

@@ -141,3 +141,10 @@ def test_a_recording_of_other_signals_is_refused() -> None:
     rollout, past = subject(), Past(HEALTHY)
     with pytest.raises(SpecError, match="made for other signals"):
         replay(rollout, replace(past.history(rollout), tracks={'{a="b"}': ()}), BEGINS, past.ends)
+
+
+def test_the_ladder_can_begin_when_a_person_says_so() -> None:
+    rollout, past = subject(), Past(HEALTHY)
+    result = replay(rollout, past.history(rollout), BEGINS, past.ends, ladder_at=BEGINS + timedelta(seconds=100))
+    assert result.began_at is not None
+    assert timedelta(seconds=100) <= result.began_at - BEGINS <= timedelta(seconds=101)

@@ -148,7 +148,7 @@ async def test_a_replay_has_the_evidence_and_the_verdicts_of_the_live_operator(
             for number in range(1, 60):
                 for moment in replayed.turn(BEGINS + number * rollout.plan.interval):
                     clock.time = moment.at
-                    live.candidate_ready = int(replayed._candidate_seen)
+                    live.candidate_ready = int(replayed.candidate_seen)
                     await live.look()
                     assert live.session.evidence.to_json() == replayed.evidence.to_json()
                     assert live.session.judgement == replayed.judgement
