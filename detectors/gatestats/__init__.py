@@ -1,6 +1,9 @@
 """Anytime-valid statistics for gates: pure functions over counts, usable without Kubernetes.
 
-Start at `gatestats.process`: every design has the same face. Designs: `odds_ratio`, `non_inferiority` (error rates),
-`rates` (points and per cent), `histogram` (latency), `limits` (shadow disagreement), `paired` (labels), `pods`.
-Counts come from `counters` and `histogram_counters`, decisions over many streams from `combine`.
+Start at `gatestats.process`: every design has the same face. Designs for events among requests: `odds_ratio`,
+`non_inferiority`, `rates` (points or per cent), `two_margins` (points and per cent), `rate_gap` (a slice against the
+rest), `pods` and `tempered` (bursts; `method` chooses), `limits` (a known limit). For latency: `histogram`. For pairs
+of shadow traffic: `paired`, `paired_gap`, `bounded_pairs`. For means: `means`. For the traffic split itself: `split`.
+Counts come from `counters` and `histogram_counters`, decisions over many streams from `combine`; `watch` looks after
+what was promoted, `odds_ratio_batch` advances many streams at once.
 """

@@ -87,6 +87,13 @@ def test_the_nearest_of_a_corner_is_a_side_or_the_vertex() -> None:
     assert nearest_null((0.1, 0.2), sizes, null) == (0.1, 0.2)
 
 
+def test_a_projection_that_rounding_keeps_outside_is_moved_in() -> None:
+    bet, sizes, null = (0.99998673883914, 0.9851282045584512), (1929, 1), LinearNull((1.0, -1.0), 0.001)
+    nearest = project(bet, sizes, null)
+    assert null.excess(nearest) <= 0
+    assert nearest[0] - nearest[1] == pytest.approx(0.001, abs=1e-12)
+
+
 TWO = [
     TwoMarginsDesign(0.1, 0.5),
     TwoMarginsDesign(0.1, 0.5, worse=Worse.LOWER),
@@ -181,6 +188,31 @@ def test_finds_the_bad_and_promotes_the_good(design: TwoMarginsDesign, bad: TwoA
     assert non_inferior(design, run(design, [bad] * 80)) < 0
     assert design.log_e(run(design, [good] * 80)) < 0
     assert non_inferior(design, run(design, [good] * 80)) > math.log(20)
+
+
+COUNTS = st.builds(lambda n, m, x, y: TwoArmCounts(min(x, n), n, min(y, m), m), *(st.integers(0, 50) for _ in range(4)))
+
+
+def merged(one: TwoArmCounts, two: TwoArmCounts) -> TwoArmCounts:
+    return TwoArmCounts(
+        one.baseline_events + two.baseline_events,
+        one.baseline_total + two.baseline_total,
+        one.candidate_events + two.candidate_events,
+        one.candidate_total + two.candidate_total,
+    )
+
+
+@given(COUNTS, COUNTS)
+@settings(max_examples=60)
+def test_merged_ticks_are_a_fitting_tick(one: TwoArmCounts, two: TwoArmCounts) -> None:
+    for design in TWO:
+        state = run(design, [PAST, merged(one, two)])
+        assert math.isfinite(design.log_e(state))
+        assert math.isfinite(non_inferior(design, state))
+    for gap in GAPS:
+        state = run(gap, [PAST_GAP, GapCounts(merged(one, two), one)])
+        assert math.isfinite(gap.log_e(state))
+        assert math.isfinite(non_inferior(gap, state))
 
 
 def test_what_exceeds_only_one_margin_is_worse_only_if_either_counts() -> None:
