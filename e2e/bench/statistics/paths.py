@@ -20,17 +20,29 @@ from gatestats.ticks import TwoArmCounts
 _MOST_APART: Final = math.log(10.0)
 #: Up to this many possible splits, powers of the odds stay far inside what doubles hold.
 _LINEAR: Final = 200
+#: Stands for 0 in logarithms.
+_NOTHING: Final = 1e-300
 _CHUNK: Final = 4_000
 
 
-def rollback_paths(ticks: Ticks, margin: float = 1.0, mde: float | None = None) -> FloatArray:
-    """Return ln E against "odds ratio at most the margin" after each look; (looks, lines), nats."""
+def rollback_paths(
+    ticks: Ticks, margin: float = 1.0, mde: float | None = None, planned: int | None = None
+) -> FloatArray:
+    """Return ln E against "odds ratio at most the margin" after each look; (looks, lines), nats.
+
+    Parameters
+    ----------
+    ticks
+        What was counted.
+    margin, mde, planned
+        As of `gatestats.odds_ratio.OddsRatioDesign`.
+    """
     effects, weights = math.log(margin) + np.log(_EFFECTS), np.array(_EFFECT_WEIGHTS)
     if mde is not None:
         effects, weights = np.append(effects, math.log(mde)), np.append(weights / 2, 0.5)
     factors = log_ratios(ticks.counts, effects, math.log(margin))
     factors = np.where(ticks.apart[..., None], np.minimum(factors, _MOST_APART), factors)
-    return _mixture(factors, ticks.seen, weights)
+    return _mixture(factors, ticks.seen, weights, planned)
 
 
 def promotion_paths(ticks: Ticks, margin: float) -> FloatArray:
@@ -94,11 +106,12 @@ def _tick(row: NDArray[np.int64]) -> TwoArmCounts:
     return TwoArmCounts(baseline_events, baseline_total, candidate_events, candidate_total)
 
 
-def _mixture(factors: FloatArray, seen: NDArray[np.bool_], weights: FloatArray) -> FloatArray:
+def _mixture(factors: FloatArray, seen: NDArray[np.bool_], weights: FloatArray, planned: int | None) -> FloatArray:
     """Return ln E of the weighted late-change mixture; see `gatestats.late_change`."""
     looks, lines, bets = factors.shape
-    log_stakes = np.log([stake(tick, None) for tick in range(looks + 1)])
-    cash = 1 - np.concatenate([[FIRST_STAKE], FIRST_STAKE + np.exp(log_stakes[1:]).cumsum()])
+    stakes = np.array([stake(tick, planned) for tick in range(looks + 1)])
+    cash = 1 - stakes.cumsum()
+    log_stakes = np.log(np.maximum(stakes, _NOTHING))
     wealth = np.full((lines, bets), math.log(FIRST_STAKE))
     passed = np.zeros(lines, np.int64)
     path = np.empty((looks, lines))
@@ -107,5 +120,5 @@ def _mixture(factors: FloatArray, seen: NDArray[np.bool_], weights: FloatArray) 
         passed += now
         wealth[now] = np.logaddexp(wealth[now] + factors[look, now], log_stakes[passed[now]][:, None])
         mixed = np.logaddexp.reduce(wealth + np.log(weights), axis=1)
-        path[look] = np.logaddexp(mixed, np.log(np.maximum(cash[passed], 1e-300)))
+        path[look] = np.logaddexp(mixed, np.log(np.maximum(cash[passed], _NOTHING)))
     return path

@@ -96,6 +96,8 @@ class Alone:
         Of its two streams.
     favoured
         Of the stream with half of its prior mass on the true effect.
+    planned
+        Of the stream that knows that the rollout ends with the scene.
     conditional
         ln of the likelihood ratio of the test that knows the odds ratio, begun at the change.
     knowing
@@ -107,6 +109,7 @@ class Alone:
     higher: NDArray[np.float32]
     lower: NDArray[np.float32]
     favoured: NDArray[np.float32]
+    planned: NDArray[np.float32]
     conditional: NDArray[np.float32]
     knowing: NDArray[np.float32]
     counts: NDArray[np.int32]
@@ -127,6 +130,7 @@ def alone(scene: Scene, margin: float, seed: int) -> Alone:
     return Alone(
         higher=higher[:, 0].astype(np.float32),
         lower=lower[:, 0].astype(np.float32),
+        planned=rollback_paths(ticks, margin, planned=scene.looks)[:, 0].astype(np.float32),
         favoured=favoured[:, 0].astype(np.float32),
         conditional=conditional.astype(np.float32),
         knowing=knowing.cumsum().astype(np.float32),
