@@ -265,7 +265,9 @@ def passed(gained: FloatArray, distance: float, ratio: float) -> FloatArray:
     return chances
 
 
-def invert(chance_of: Callable[[float], float], wanted: float, between: tuple[float, float]) -> float:
+def invert(
+    chance_of: Callable[[float], float], wanted: float, between: tuple[float, float], tolerance: float = 1e-4
+) -> float:
     """Return the smallest value at which a rising chance reaches ``wanted``; inf if it does not reach it at the end.
 
     Parameters
@@ -276,6 +278,8 @@ def invert(chance_of: Callable[[float], float], wanted: float, between: tuple[fl
         In (0, 1).
     between
         Low and high end, finite.
+    tolerance
+        Largest relative error of the value, > 0.
     """
     low, high = between
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -284,7 +288,7 @@ def invert(chance_of: Callable[[float], float], wanted: float, between: tuple[fl
         return math.inf
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if high - low <= 1e-4 * abs(high):
+        if high - low <= tolerance * abs(high):
             break
         low, high = (low, middle) if chance_of(middle) >= wanted else (middle, high)
     return high

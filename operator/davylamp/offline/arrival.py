@@ -3,13 +3,15 @@
 The path of the mean is walked first, with every bet and the stakes of `gatestats.late_change`; it tells which bet
 leads when the threshold is met, and how far that bet has come by then. Around this, the time is inverse Gaussian in
 the clock of that bet's mean gain (`gatestats.planning.passed`).
-A regression is met in two parts. Half-way to the threshold the weight stops rising; the rest is gained at the weight
-of that moment.
+A regression on a ladder is another matter: half-way to its threshold the weight stops rising. There the bets' walks are
+drawn (`Climb`).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -17,7 +19,11 @@ from davylamp.offline.timeline import Timeline
 from gatestats.arrays import FloatArray, as_array
 from gatestats.late_change import stake
 from gatestats.outlook import Backing
-from gatestats.planning import OVERSHOOT, Pace, passed
+from gatestats.planning import OVERSHOOT, passed
+
+#: Walks that are drawn: the mean of their times is off by 2 % at most times.
+_PATHS: Final = 1000
+_SEED: Final = 1
 
 
 @dataclass(frozen=True)
@@ -179,40 +185,66 @@ def detection(
     looks
         How far to look.
     """
+    if len(timeline.stages) > 1:
+        return Climb(timeline, backings, thresholds).run(looks)
     path = walk(timeline, backings, looks, at_once=False)
-    half = path.lead(thresholds[0])
-    suspected = path.chances(half)
-    begun = np.diff(suspected)
-    place, _ = timeline.of_look(looks)
-    weights = as_array([stage.weight for stage in timeline.stages])
-    chances = np.zeros(looks + 1)
-    exposure = float(((1 - suspected[:-1]) * weights[place]).sum())
-    for index in range(len(timeline.stages)):
-        starts = np.where(place == index, begun, 0.0)
-        if starts.sum() <= 1e-9:
-            continue
-        rest = _rest(path, half, thresholds, [backing.pace for backing in backings[index]])
-        found = np.convolve(starts, rest)[:looks]
-        chances[1:] += found
-        exposure += float(weights[index] * (np.cumsum(starts) - found).sum())
-    return Detection(np.minimum(1.0, np.maximum.accumulate(chances)), exposure)
+    chances = path.chances(path.lead(thresholds[1]))
+    return Detection(chances, timeline.stages[0].weight * float((1 - chances[:-1]).sum()))
 
 
-def _rest(path: Walk, half: Lead, thresholds: tuple[float, float], paces: Sequence[Pace]) -> FloatArray:
-    """Return the chance of having passed the full threshold so long after the half one, at the pace of one stage."""
-    looks, drifts = path.drifts.shape[0], as_array([pace.drift for pace in paces])
-    before = slice(0, 0 if half.look is None else half.look + 1)
-    gained = path.drifts[before].sum(axis=0)
-    wealth = gained - gained[half.bet] + np.log(path.masses) - np.log(path.masses[half.bet])
-    wealth += thresholds[0] - np.logaddexp.reduce(wealth)
-    times = np.arange(1, looks + 1)
-    ahead = np.logaddexp.reduce(wealth + times[:, None] * drifts, axis=1)
-    met = np.flatnonzero(ahead >= thresholds[1])
-    if not met.size:
-        return np.zeros(looks)
-    time = int(met[0])
-    low = float(ahead[time - 1]) if time else thresholds[0]
-    exact = time + (thresholds[1] - low) / (float(ahead[time]) - low)
-    pace = paces[int(np.argmax(np.where(drifts > 0, wealth + exact * drifts, -np.inf)))]
-    middles = np.arange(looks) + 0.5
-    return passed(middles * pace.drift, max(exact * pace.drift, 1e-6), pace.variance / pace.drift)
+class Climb:
+    """Random walks of the bets of a regression up a ladder, with normal steps that all bets of a walk share.
+
+    Where the weight stops rising while evidence is half-way, the time depends on the path, and no formula holds.
+    The random numbers are the same each time.
+
+    Parameters
+    ----------
+    timeline, backings, thresholds
+        As in `detection`.
+    """
+
+    def __init__(
+        self, timeline: Timeline, backings: Sequence[Sequence[Backing]], thresholds: tuple[float, float]
+    ) -> None:
+        self._stages = timeline.stages
+        self._drifts = np.array([[backing.pace.drift for backing in stage] for stage in backings])
+        self._deviations = np.sqrt([[backing.pace.variance for backing in stage] for stage in backings])
+        self._log_masses = np.log([backing.mass for backing in backings[0]])
+        self._half, self._full = thresholds
+        self._random = np.random.default_rng(_SEED)
+        self._wealth = np.full((_PATHS, self._log_masses.size), math.log(stake(0, None)))
+        self._place = np.zeros(_PATHS, dtype=np.intp)
+        self._stayed = np.zeros(_PATHS, dtype=np.intp)
+
+    def run(self, looks: int) -> Detection:
+        """Return when the walks arrive within so many looks."""
+        lasting = np.array([stage.looks for stage in self._stages])
+        weights = np.array([stage.weight for stage in self._stages])
+        found, exposure = np.zeros(looks + 1), 0.0
+        for look in range(1, looks + 1):
+            if not self._place.size:
+                break
+            exposure += float(weights[self._place].sum())
+            evidence = self._step(look)
+            gone = evidence >= self._full
+            found[look] = gone.sum()
+            rises = (evidence < self._half) & (self._stayed >= lasting[self._place])
+            rises &= self._place < len(self._stages) - 1
+            self._place = (self._place + rises)[~gone]
+            self._stayed = np.where(rises, 0, self._stayed)[~gone]
+            self._wealth = self._wealth[~gone]
+        return Detection(np.cumsum(found) / _PATHS, exposure / _PATHS)
+
+    def _step(self, look: int) -> FloatArray:
+        """Take one look; return the evidence of every walk, nats."""
+        self._stayed += 1
+        dead = np.array([stage.dead for stage in self._stages])
+        counts = (self._stayed > dead[self._place])[:, None]
+        normal = self._random.standard_normal(_PATHS)[: self._place.size, None]
+        gains = self._drifts[self._place] + self._deviations[self._place] * normal
+        self._wealth = np.logaddexp(self._wealth + counts * gains, math.log(stake(look, None)))
+        terms = self._wealth + self._log_masses
+        top = terms.max(axis=1)
+        evidence: FloatArray = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))
+        return evidence

@@ -21,8 +21,9 @@ from gatestats.outlook import Backing, Histograms, Truth, promotion_outlook, rol
 from gatestats.planning import Arms, invert
 from gatestats.process import Process
 
-#: Looks that are computed at most; what takes longer is not within sight.
+#: Looks that are computed at most, for proofs and for regressions; what takes longer is not within sight.
 _FARTHEST: Final = 20_000
+_FARTHEST_FOUND: Final = 4_000
 #: A gate is underpowered if it finds twice its margin with less than this chance.
 POWER: Final = 0.8
 _LARGEST_EFFECT: Final = 40.0
@@ -186,7 +187,7 @@ class Scope:
             return GateForecast(gate, method, trouble)
         ladder = tuple(self.prospect(gate, margins, self.timeline) for margins in sizes)
         steps = tuple(
-            (stage, self.prospect(gate, 2.0, alone(stage, self._horizon()))) for stage in self.timeline.stages
+            (stage, self.prospect(gate, 2.0, alone(stage, _FARTHEST), _FARTHEST)) for stage in self.timeline.stages
         )
         double = next(prospect for prospect in ladder if prospect.margins == 2.0)
         ends = np.cumsum([stage.looks for stage in self.timeline.stages])
@@ -206,10 +207,12 @@ class Scope:
 
     def smallest(self, gate: Gate, looks: int) -> float:
         """Return the smallest effect, in margins, that is found within so many looks with a chance of 80 %."""
-        return invert(lambda margins: self.power(gate, margins, looks), POWER, (1.0, _LARGEST_EFFECT))
+        return invert(lambda margins: self.power(gate, margins, looks), POWER, (1.0, _LARGEST_EFFECT), 0.01)
 
     def prospect(self, gate: Gate, margins: float, on: Timeline, looks: int | None = None) -> Prospect:
         """Return how an effect of so many margins is found on a timeline."""
+        if margins <= 1:
+            return Prospect(margins, Detection(np.zeros(2), 0.0), 0.0, 0.0)
         name, process = self.regressing(gate)
         backings = [
             self._backings(gate, rollback_outlook(process, self.truth(gate, margins, stage.weight)))
@@ -220,7 +223,7 @@ class Scope:
             math.log((math.exp(nats) - (1 - weight)) / weight)
             for nats in (self._thresholds.rollback / 2, self._thresholds.rollback)
         )
-        found = detection(on, backings, (half, full), looks or self._horizon())
+        found = detection(on, backings, (half, full), looks or min(_FARTHEST_FOUND, self.timeline.end))
         requests = found.exposure * self.demand.requests * self._seconds
         return Prospect(margins, found, requests * self._excess(gate, margins), requests)
 
