@@ -91,6 +91,6 @@ def _compared(letters: Sequence[str], case: _Case, ticks: FloatArray, arrival: D
             bounds[1],
             _COVERED[0] <= share <= _COVERED[1],
             "%",
-            f"{np.quantile(ticks, 0.9):.0f} looks, predicted {q90:.0f}; {runs}, bounds {bounds[0]:.0%} to {bounds[1]:.0%}",
+            f"{np.quantile(ticks, 0.9):.0f} looks, predicted {q90:.0f}; {runs}, at least {bounds[0]:.0%}",
         ),
     ]

@@ -94,7 +94,9 @@ def table(found: Sequence[Judged]) -> str:
                 f"{each.delay:.0f}",
                 f"{each.missed:.0%}",
                 f"{each.bad:.0f}",
-                f"{each.microseconds:.0f}",
+                f"{each.microseconds:.2g}"
+                if each.microseconds and each.microseconds < 10
+                else f"{each.microseconds:.0f}",
             )
         )
     head = ("rule", "false rollbacks per 1,000", "delay, looks", "missed in 30 min", "bad answers", "µs a stream-look")
