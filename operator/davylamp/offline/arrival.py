@@ -9,7 +9,7 @@ drawn (`Climb`).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -28,9 +28,19 @@ _SEED: Final = 1
 
 @dataclass(frozen=True)
 class Arrival:
-    """The chance that something has happened after each look: ``chances[t]`` after t looks, from 0 on."""
+    """When something happens.
+
+    Parameters
+    ----------
+    chances
+        The chance that it has happened after t looks, from 0 on.
+    late
+        What the mean lies after that of the line through the chances: half a look if it can happen at looks only, 0 if
+        the chances are those of a time in between (`gatestats.planning.OVERSHOOT`).
+    """
 
     chances: FloatArray
+    late: float = field(default=0.0, kw_only=True)
 
     @property
     def surely(self) -> float:
@@ -42,21 +52,16 @@ class Arrival:
         """Expected looks, of those runs in which it happens; inf if it hardly ever does."""
         if self.surely < 0.01:
             return float("inf")
-        return float(np.trapezoid(1 - self.chances / self.surely))
+        return float(np.trapezoid(1 - self.chances / self.surely)) + self.late
 
     def by(self, looks: float) -> float:
         """Return the chance that it has happened after so many looks."""
         return float(np.interp(looks, np.arange(self.chances.size), self.chances))
 
     def quantile(self, chance: float) -> float:
-        """Return the looks after which it has happened with this chance; inf if that is not within sight."""
+        """Return the look by which it has happened with this chance; inf if that is not within sight."""
         index = int(np.searchsorted(self.chances, chance, side="left"))
-        if index == self.chances.size:
-            return float("inf")
-        if index == 0:
-            return 0.0
-        before, after = self.chances[index - 1 : index + 1]
-        return index - 1 + float((chance - before) / (after - before))
+        return float(index) if index < self.chances.size else float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +239,7 @@ class Climb:
             self._place = (self._place + rises)[~gone]
             self._stayed = np.where(rises, 0, self._stayed)[~gone]
             self._wealth = self._wealth[~gone]
-        return Detection(np.cumsum(found) / _PATHS, exposure / _PATHS)
+        return Detection(np.cumsum(found) / _PATHS, exposure / _PATHS, late=0.5)
 
     def _step(self, look: int) -> FloatArray:
         """Take one look; return the evidence of every walk, nats."""

@@ -1,7 +1,8 @@
 """The ladder in looks: how long a rollout that nothing holds stays at each weight, and which looks count.
 
 After a change of weight one interval passes before counting goes on (see `davylamp.core.evidence.new_stratum`), and
-the first requests of a candidate need a look more to become series.
+the first requests of a candidate need a look more to become series. The look after a change comes early, with the next
+scrape, so that the looks of a bake fall just short of it and one more is needed.
 """
 
 import math
@@ -81,7 +82,7 @@ def timeline(plan: Plan, demand: Demand) -> Timeline:
         same = bool(stages) and stages[-1].weight == weight
         dead = 0 if same else 1 if stages else 2
         needed = math.ceil(step.min_samples / fewer) + dead
-        stages.append(Stage(index, weight, max(1, looks + (not stages), needed), dead))
+        stages.append(Stage(index, weight, max(looks + (not same), needed), dead))
     return Timeline(tuple(stages), math.ceil(plan.promotion_deadline / plan.interval))
 
 
