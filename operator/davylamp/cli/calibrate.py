@@ -118,7 +118,10 @@ def advice(gauged: Gauged) -> str:
 
     gate, spread = gauged.gate, gauged.spread
     if gauged.trouble or spread is None:
-        return gauged.trouble or "not enough pods and minutes to say"
+        return (
+            gauged.trouble
+            or "not enough to say: it takes at least 2 pods with requests, and 2 whole minutes in which all have some"
+        )
     have, pods = spelled(gate.margin), max(gauged.margins)
     need = gauged.margins[pods]
     if need is None:

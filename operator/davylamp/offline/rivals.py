@@ -69,7 +69,7 @@ def rivals(plan: Plan, thresholds: Thresholds, baselines: Mapping[str, Baseline]
         By latency gate, the baseline's histogram from beforehand.
     """
     edges = {name: edge for name, known in baselines.items() if (edge := _tail(known)) is not None}
-    limits = f"threshold: errors over {thresholds.errors:.3g}, p99 over {thresholds.p99.total_seconds():g} s"
+    limits = f"threshold: errors over {100 * thresholds.errors:.4g} %, p99 over {thresholds.p99.total_seconds():g} s"
     return {
         f"{limits}, {thresholds.checks} failed checks": partial(by_threshold, plan.gates, thresholds),
         "Kayenta's rule: Mann-Whitney at 98 %, tolerance 0.25": partial(by_kayenta, plan.gates),

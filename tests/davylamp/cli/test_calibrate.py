@@ -70,7 +70,7 @@ def test_what_to_write_into_the_spec_follows_from_what_was_seen() -> None:
         return advice(gauged)
 
     assert said(Gauged(gate, trouble="silent")) == "silent"
-    assert "not enough" in said(Gauged(gate))
+    assert "2 whole minutes" in said(Gauged(gate))
     alike = Gauged(gate, ("a",), replace(seen, p=0.5), None, {4: OddsRatioMargin(1.3)})
     assert (
         said(alike)
