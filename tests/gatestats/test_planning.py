@@ -56,7 +56,8 @@ def _grown(design: Process, truth: Truth, scale: int) -> np.ndarray:
     """What a large look of the expected counts does to each rollback bet, per expected look, in nats."""
     state = design.update(design.start(), _tick(truth, scale))
     after = design.update(state, _tick(truth, scale))
-    return (np.array(after.wealth) - np.array(state.wealth)) / scale
+    grown: np.ndarray = (np.array(after.wealth) - np.array(state.wealth)) / scale
+    return grown
 
 
 @pytest.mark.parametrize(
