@@ -1,12 +1,11 @@
-"""Which test a stream of counted events may use: chosen before the rollout, from what its pods have shown.
+"""Which test a stream of counted events may use: chosen before its first tick, from what pods there are and were.
 
-Rule 1: the choice looks at the baseline before the rollout only, so that no test is chosen by its result.
-Rule 2: an approximate method says so.
+Rule 1: the choice looks at the names of pods and at the baseline before the rollout only, so that no test is chosen by
+its result.
+Rule 2: a bound that holds only about is said to do so.
 Source: statistics.md 1.6, 1.7 and 1.12.
 """
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -15,17 +14,15 @@ from gatestats.pods import Dispersion
 from gatestats.ticks import refuse_bad_count
 
 #: Baseline pods below which a permutation of pods says too little.
-_ENOUGH_PODS: Final = 5
-#: Pods whose expected traffic differs by no more than this part count as equal.
-_EQUAL: Final = 0.1
+ENOUGH_PODS: Final = 5
 
 
 class Method(StrEnum):
     """How a stream of events among requests is tested."""
 
-    #: `gatestats.pods`: exact whatever happens within a pod; needs pods that expect the same traffic.
-    POD_PERMUTATION = "PodPermutation"
-    #: `gatestats.tempered`: approximate; for bursts on few or unequal pods.
+    #: `gatestats.podwise`: both the requests and the pods must speak for a regression; bears any bursts within a pod.
+    PODWISE = "Podwise"
+    #: `gatestats.tempered`: evidence divided by the dispersion; for bursts on few pods.
     TEMPERED = "Tempered"
     #: `gatestats.odds_ratio` and `gatestats.rates`: exact for independent requests.
     CONDITIONAL = "Conditional"
@@ -42,9 +39,9 @@ class Choice:
     approximate
         Whether its error bound holds only about.
     phi
-        Dispersion to temper with, >= 1; 1 for exact methods.
+        Dispersion to temper with, >= 1; 1 for other methods.
     reason
-        One sentence with the numbers that decided.
+        In words, with the numbers that decided.
     """
 
     method: Method
@@ -59,57 +56,40 @@ def cautious_phi(dispersion: Dispersion) -> float:
 
 
 def choose_method(
-    baseline_requests: Sequence[int], candidate_pods: int, weight: float, dispersion: Dispersion | None
+    baseline_pods: int, dispersion: Dispersion | None, *, shared: bool = False, tempers: bool = True
 ) -> Choice:
     """Choose the test of one stream.
 
-    Five baseline pods and as much traffic for each pod of both variants: pod permutation. Otherwise, tempering if
-    the baseline's events come in bursts, else the conditional test.
-
     Parameters
     ----------
-    baseline_requests
-        Requests of each baseline pod before the rollout, >= 0.
-    candidate_pods
-        Pods of the candidate, >= 0.
-    weight
-        Share of traffic that the candidate will get, in 0..1.
+    baseline_pods
+        Pods of the baseline, >= 0.
     dispersion
-        `gatestats.pods.dispersion` of the baseline before the rollout; None if it had no events.
+        Of the baseline before the rollout; None if it had no events, or one pod.
+    shared
+        Whether both variants are counted by the same targets, as by a gateway: then no pod can be seen.
+    tempers
+        Whether the margin has a tempered test: an odds ratio has.
     """
-    for index, requests in enumerate(baseline_requests):
-        refuse_bad_count(f"baseline_requests[{index}]", requests)
-    refuse_bad_count("candidate_pods", candidate_pods)
-    if not 0 <= weight <= 1:
-        raise ValueError(f"weight must be a share in 0..1, got {weight}")
-    obstacle = _obstacle(baseline_requests, candidate_pods, weight)
-    if obstacle is None:
-        alone = " (one candidate pod: a bad pod cannot be told from a bad version)" if candidate_pods == 1 else ""
-        reason = f"{len(baseline_requests)} baseline pods expect as much traffic as each candidate pod{alone}"
-        return Choice(Method.POD_PERMUTATION, approximate=False, phi=1.0, reason=reason)
-    if dispersion is None:
-        reason = f"{obstacle}; the baseline had no events, so that bursts could not be looked for"
+    refuse_bad_count("baseline_pods", baseline_pods)
+    if shared:
+        reason = "a gateway counts both variants, so pods cannot be told apart, and requests are taken as independent"
         return Choice(Method.CONDITIONAL, approximate=False, phi=1.0, reason=reason)
-    seen = f"{obstacle}; dispersion {dispersion.phi:.2f} ± {dispersion.standard_error:.2f}"
-    if dispersion.bursty:
-        phi = cautious_phi(dispersion)
-        reason = f"{seen} is above 1.2, so evidence is divided by {phi:.2f} and error bounds hold only about"
-        return Choice(Method.TEMPERED, approximate=True, phi=phi, reason=reason)
-    return Choice(Method.CONDITIONAL, approximate=False, phi=1.0, reason=f"{seen} is not above 1.2")
-
-
-def _obstacle(baseline_requests: Sequence[int], candidate_pods: int, weight: float) -> str | None:
-    """Return why pods cannot be permuted; None if they can."""
-    pods = len(baseline_requests)
-    if pods < _ENOUGH_PODS:
-        return f"{pods} baseline pods of the {_ENOUGH_PODS} that a permutation needs"
-    if not candidate_pods or not 0 < weight < 1:
-        return f"{candidate_pods} candidate pods with a weight of {weight:.0%}"
-    mean = sum(baseline_requests) / pods
-    furthest = max(baseline_requests, key=lambda requests: abs(requests - mean))
-    if abs(furthest - mean) > _EQUAL * mean + 3 * math.sqrt(mean):
-        return f"a baseline pod had {furthest} requests where the mean is {mean:.0f}"
-    ratio = weight / candidate_pods / ((1 - weight) / pods)
-    if not 1 - _EQUAL <= ratio <= 1 / (1 - _EQUAL):
-        return f"a candidate pod expects {ratio:.2f} times the traffic of a baseline pod"
-    return None
+    if baseline_pods >= ENOUGH_PODS:
+        reason = f"{baseline_pods} baseline pods, so bursts within a pod are allowed for"
+        return Choice(Method.PODWISE, approximate=False, phi=1.0, reason=reason)
+    pods = (
+        f"{baseline_pods} baseline pod{'' if baseline_pods == 1 else 's'} (with {ENOUGH_PODS} bursts are allowed for)"
+    )
+    if dispersion is None:
+        reason = f"{pods}; bursts could not be looked for, and requests are taken as independent"
+        return Choice(Method.CONDITIONAL, approximate=False, phi=1.0, reason=reason)
+    seen = f"{pods}; dispersion {dispersion.phi:.2f} ± {dispersion.standard_error:.2f} before the rollout"
+    if not dispersion.bursty:
+        return Choice(Method.CONDITIONAL, approximate=False, phi=1.0, reason=f"{seen} shows no bursts")
+    if not tempers:
+        reason = f"{seen} shows bursts, which this margin does not allow for: the false rollback rate may be exceeded"
+        return Choice(Method.CONDITIONAL, approximate=True, phi=1.0, reason=reason)
+    phi = cautious_phi(dispersion)
+    reason = f"{seen} shows bursts, so evidence is divided by {phi:.2f}, and bounds hold only about"
+    return Choice(Method.TEMPERED, approximate=True, phi=phi, reason=reason)

@@ -16,6 +16,7 @@ import numpy as np
 from gatestats.odds_ratio import OddsRatioDesign
 from gatestats.rates import AbsoluteRateDesign
 from gatestats.state import State, mark, must_belong
+from gatestats.tempered import TemperedDesign
 from gatestats.ticks import Estimate, Interval, Tick, Worse
 
 
@@ -39,6 +40,8 @@ class ErrorRateDesign:
         Ticks within which a late regression is expected, >= 1; None for an open end.
     mde
         Odds ratio that the user cares most about, above the margin.
+    phi
+        Dispersion that all evidence is divided by, 1..1000; above 1 bounds hold only about, see `gatestats.tempered`.
     """
 
     margin: float = 1.25
@@ -46,14 +49,17 @@ class ErrorRateDesign:
     worse: Worse = Worse.HIGHER
     planned_ticks: int | None = None
     mde: float | None = None
+    phi: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.allowance <= 0.9:
             raise ValueError(f"allowance must be a difference of rates above 0 and up to 0.9, got {self.allowance}")
         self.odds_ratio()  # checks the other parameters
 
-    def odds_ratio(self) -> OddsRatioDesign:
+    def odds_ratio(self) -> OddsRatioDesign | TemperedDesign:
         """Return the test of the odds ratio."""
+        if self.phi != 1:
+            return TemperedDesign(self.phi, self.margin, self.worse, self.planned_ticks)
         return OddsRatioDesign(self.margin, self.worse, self.planned_ticks, self.mde)
 
     def difference(self) -> AbsoluteRateDesign:
@@ -79,7 +85,7 @@ class ErrorRateDesign:
     def log_e_non_inferior(self, state: State) -> float:
         """Return ln E against "odds ratio at least the margin and difference at least the allowance", nats."""
         odds_ratio = self.odds_ratio().log_e_non_inferior(state.parts[0])
-        difference = self.difference().log_e_non_inferior(state.parts[1])
+        difference = self.difference().log_e_non_inferior(state.parts[1]) / self.phi
         return float(np.logaddexp(odds_ratio, difference)) - math.log(2)
 
     def estimate(self, state: State) -> Estimate | None:

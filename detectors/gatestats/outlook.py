@@ -16,10 +16,12 @@ from gatestats.histogram import HistogramDesign
 from gatestats.non_inferiority import ErrorRateDesign
 from gatestats.odds_ratio import OddsRatioDesign
 from gatestats.planning import Arms, Pace, odds_ratio_pace, projected_pace, tilt_pace
+from gatestats.podwise import PodwiseDesign
 from gatestats.process import Process
 from gatestats.projection import Null
 from gatestats.rate_bets import EFFECT_WEIGHTS, SMALLER_WEIGHTS, Bet, RateBets, place
 from gatestats.rates import AbsoluteRateDesign, RelativeRateDesign
+from gatestats.tempered import TemperedDesign
 from gatestats.ticks import Worse
 
 
@@ -61,8 +63,13 @@ def rollback_outlook(design: Process, truth: Truth) -> tuple[Backing, ...]:
     match design:
         case OddsRatioDesign():
             return _odds_ratio_rollback(design, _as(Arms, truth))
-        case ErrorRateDesign():
-            return _odds_ratio_rollback(design.odds_ratio(), _as(Arms, truth))
+        case ErrorRateDesign() | PodwiseDesign():
+            # As long as requests are independent, the pods need about as long as the requests.
+            part = design.odds_ratio() if isinstance(design, ErrorRateDesign) else design.requests
+            return rollback_outlook(part, truth)
+        case TemperedDesign():
+            # Its bets are on smaller effects; for the margin and twice the margin the difference is small.
+            return _slower(rollback_outlook(design.independent(), truth), design.phi)
         case BracketedOddsRatioDesign():
             return _odds_ratio_rollback(design.rollback(), _as(Arms, truth))
         case AbsoluteRateDesign() | RelativeRateDesign():
@@ -79,13 +86,17 @@ def rollback_outlook(design: Process, truth: Truth) -> tuple[Backing, ...]:
 def promotion_outlook(design: Process, truth: Truth) -> tuple[Backing, ...]:
     """Return the bets of a design on "no worse"; parameters and errors as for `rollback_outlook`."""
     match design:
-        case OddsRatioDesign():
-            return _odds_ratio_promotion(design, _as(Arms, truth))
+        case OddsRatioDesign() | BracketedOddsRatioDesign():
+            odds_ratio = design if isinstance(design, OddsRatioDesign) else design.promotion()
+            return _odds_ratio_promotion(odds_ratio, _as(Arms, truth))
         case ErrorRateDesign():
-            parts = (*promotion_outlook(design.odds_ratio(), truth), *promotion_outlook(design.difference(), truth))
+            difference = _slower(promotion_outlook(design.difference(), truth), design.phi)
+            parts = (*promotion_outlook(design.odds_ratio(), truth), *difference)
             return tuple(Backing(part.mass / 2, part.pace) for part in parts)
-        case BracketedOddsRatioDesign():
-            return _odds_ratio_promotion(design.promotion(), _as(Arms, truth))
+        case TemperedDesign():
+            return _slower(promotion_outlook(design.independent(), truth), design.phi)
+        case PodwiseDesign():
+            return promotion_outlook(design.requests, truth)
         case AbsoluteRateDesign() | RelativeRateDesign():
             bets = _rate_bets(design)
             smaller = list(zip(SMALLER_WEIGHTS, bets.smaller, strict=True))
@@ -95,6 +106,11 @@ def promotion_outlook(design: Process, truth: Truth) -> tuple[Backing, ...]:
             return _tilts(design, _as(Histograms, truth), (placed.promotion, placed.last), histogram._BETTER_WEIGHTS)  # noqa: SLF001 - rule 1
         case _:
             raise ValueError(f"nothing is known of the bets of {type(design).__name__}")
+
+
+def _slower(backings: tuple[Backing, ...], phi: float) -> tuple[Backing, ...]:
+    """Return the bets of a design whose evidence is divided by a dispersion."""
+    return tuple(Backing(each.mass, Pace(each.pace.drift / phi, each.pace.variance / phi**2)) for each in backings)
 
 
 def _as(kind: type[_Kind], truth: Truth) -> _Kind:

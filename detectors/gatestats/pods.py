@@ -23,6 +23,8 @@ from gatestats.ticks import Estimate, Interval, Measure, OneArmCounts, PodCounts
 
 #: Log odds per unit of the pod statistic that rollback bets on.
 _TILTS: Final = tuple(math.log(odds) for odds in (1.3, 1.7, 2.2, 3.5, 6.0, 12.0))
+#: Degrees of freedom below which a dispersion is mostly chance: its standard error is a third and more.
+_ENOUGH_DEGREES: Final = 20
 _WEIGHTS: Final = (0.30, 0.25, 0.20, 0.12, 0.08, 0.05)
 
 
@@ -144,8 +146,55 @@ class Dispersion:
 
     @property
     def bursty(self) -> bool:
-        """Whether request-level tests would alarm too often: phi is above 1.2."""
-        return self.phi > 1.2
+        """Whether tests of requests would alarm too often: phi is above 1.2, seen with enough degrees of freedom."""
+        return self.phi > 1.2 and self.degrees >= _ENOUGH_DEGREES
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What ticks of several pods have shown of their dispersion so far: sums that need no memory of the ticks.
+
+    Parameters
+    ----------
+    squares, squared, crossed
+        Sums over ticks of Pearson's statistic, of its square, and of its product with the degrees of freedom, >= 0.
+    degrees, degrees_squared
+        Sums over ticks of the degrees of freedom and of their squares, >= 0.
+    """
+
+    squares: float = 0.0
+    squared: float = 0.0
+    crossed: float = 0.0
+    degrees: int = 0
+    degrees_squared: int = 0
+
+    def plus(self, pods: Sequence[OneArmCounts]) -> "Spread":
+        """Return the sums with one more tick, given the counts of each pod.
+
+        Pods without requests, and ticks in which nothing or everything was an event, say nothing.
+        """
+        seen = [pod for pod in pods if pod.total]
+        events, total = sum(pod.events for pod in seen), sum(pod.total for pod in seen)
+        if len(seen) < 2 or not 0 < events < total:
+            return self
+        rate, degree = events / total, len(seen) - 1
+        misses = ((pod.events - pod.total * rate) ** 2 / pod.total for pod in seen)
+        square = math.fsum(misses) / (rate * (1 - rate))
+        return Spread(
+            self.squares + square,
+            self.squared + square * square,
+            self.crossed + square * degree,
+            self.degrees + degree,
+            self.degrees_squared + degree * degree,
+        )
+
+    def dispersion(self) -> Dispersion | None:
+        """Return the dispersion that the ticks have shown; None if none of them says anything."""
+        if not self.degrees:
+            return None
+        phi = self.squares / self.degrees
+        spread = self.squared - 2 * phi * self.crossed + phi * phi * self.degrees_squared
+        return Dispersion(phi, math.sqrt(max(0.0, spread)) / self.degrees, self.degrees)
 
 
 def dispersion(ticks: Iterable[Sequence[OneArmCounts]]) -> Dispersion | None:
@@ -157,30 +206,17 @@ def dispersion(ticks: Iterable[Sequence[OneArmCounts]]) -> Dispersion | None:
     Parameters
     ----------
     ticks
-        For each tick, counts of each baseline pod. Pods without requests, and ticks in which nothing or everything
-        was an event, say nothing.
+        For each tick, counts of each baseline pod; see `Spread.plus`.
 
     Returns
     -------
     Dispersion or None
         None if no tick says anything.
     """
-    squares: list[float] = []
-    degrees: list[int] = []
+    spread = Spread()
     for pods in ticks:
-        seen = [pod for pod in pods if pod.total]
-        events, total = sum(pod.events for pod in seen), sum(pod.total for pod in seen)
-        if len(seen) > 1 and 0 < events < total:
-            rate = events / total
-            misses = ((pod.events - pod.total * rate) ** 2 / pod.total for pod in seen)
-            squares.append(math.fsum(misses) / (rate * (1 - rate)))
-            degrees.append(len(seen) - 1)
-    if not degrees:
-        return None
-    freedom = sum(degrees)
-    phi = math.fsum(squares) / freedom
-    spread = math.fsum((square - phi * degree) ** 2 for square, degree in zip(squares, degrees, strict=True))
-    return Dispersion(phi, math.sqrt(spread) / freedom, freedom)
+        spread = spread.plus(pods)
+    return spread.dispersion()
 
 
 @lru_cache(maxsize=512)

@@ -169,6 +169,14 @@ class PodCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class PodwiseCounts:
+    """One tick seen twice: ``requests`` of both variants, and one number for each of their ``pods``."""
+
+    requests: TwoArmCounts
+    pods: PodCounts
+
+
+@dataclass(frozen=True, slots=True)
 class PairedCounts:
     """Pairs of one tick: the same request answered by both variants, compared with the truth.
 
@@ -296,6 +304,7 @@ Tick = (
     | TwoArmCounts
     | TwoArmHistogram
     | PodCounts
+    | PodwiseCounts
     | PairedCounts
     | PairedHistogram
     | GapCounts

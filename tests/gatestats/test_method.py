@@ -138,27 +138,24 @@ CALM, LOUD = Dispersion(1.05, 0.1, 300), Dispersion(4.0, 0.5, 300)
 
 
 @pytest.mark.parametrize(
-    ("pods", "candidates", "weight", "seen", "method", "reason"),
+    ("pods", "seen", "options", "method", "approximate", "reason"),
     [
-        ([1000] * 5, 5, 0.5, LOUD, Method.POD_PERMUTATION, "5 baseline pods expect as much"),
-        ([1000] * 8, 2, 0.2, None, Method.POD_PERMUTATION, "8 baseline pods"),
-        ([1000] * 9, 1, 0.1, CALM, Method.POD_PERMUTATION, "a bad pod cannot be told"),
-        ([1000] * 4, 4, 0.5, LOUD, Method.TEMPERED, r"4 baseline pods of the 5 .* 4\.00 ± 0\.50 .* divided by 5\.00"),
-        ([1000] * 4, 4, 0.5, CALM, Method.CONDITIONAL, r"1\.05 ± 0\.10 is not above 1\.2"),
-        ([1000] * 4, 4, 0.5, None, Method.CONDITIONAL, "no events"),
-        ([1000] * 10, 1, 0.5, LOUD, Method.TEMPERED, r"expects 10\.00 times"),
-        ([1000] * 5 + [2000], 3, 1 / 3, CALM, Method.CONDITIONAL, "had 2000 requests where the mean is 1167"),
-        ([1000] * 5, 0, 0.5, CALM, Method.CONDITIONAL, "0 candidate pods"),
-        ([1000] * 5, 2, 1.0, CALM, Method.CONDITIONAL, "weight of 100%"),
-        ([], 2, 0.5, CALM, Method.CONDITIONAL, "0 baseline pods"),
+        (5, LOUD, {}, Method.PODWISE, False, "5 baseline pods, so bursts"),
+        (9, None, {}, Method.PODWISE, False, "9 baseline pods"),
+        (9, LOUD, {"shared": True}, Method.CONDITIONAL, False, "a gateway counts both"),
+        (4, LOUD, {}, Method.TEMPERED, True, r"4 baseline pods .* 4\.00 ± 0\.50 .* divided by 5\.00"),
+        (4, LOUD, {"tempers": False}, Method.CONDITIONAL, True, "may be exceeded"),
+        (4, CALM, {}, Method.CONDITIONAL, False, r"1\.05 ± 0\.10 before the rollout shows no bursts"),
+        (4, Dispersion(4.0, 0.5, 19), {}, Method.CONDITIONAL, False, "shows no bursts"),
+        (1, None, {}, Method.CONDITIONAL, False, "1 baseline pod .* could not be looked for"),
+        (0, None, {}, Method.CONDITIONAL, False, "0 baseline pods"),
     ],
 )
-def test_the_method_follows_from_what_the_pods_have_shown(
-    pods: list[int], candidates: int, weight: float, seen: Dispersion | None, method: Method, reason: str
+def test_the_method_follows_from_what_the_pods_are_and_have_shown(
+    pods: int, seen: Dispersion | None, options: dict[str, bool], method: Method, approximate: bool, reason: str
 ) -> None:
-    choice = choose_method(pods, candidates, weight, seen)
-    assert choice.method is method
-    assert choice.approximate == (method is Method.TEMPERED)
+    choice = choose_method(pods, seen, **options)
+    assert (choice.method, choice.approximate) == (method, approximate)
     assert choice.phi == (5.0 if method is Method.TEMPERED else 1.0)
     assert re.search(reason, choice.reason), choice.reason
 
@@ -177,9 +174,7 @@ def test_a_cautious_phi_is_never_below_one_or_beyond_what_tempering_takes() -> N
         (lambda: TemperedDesign(2.0).interval(TemperedDesign(2.0).start(), 1.0), "level"),
         (lambda: TemperedDesign(2.0).update(TemperedDesign(3.0).start(), TwoArmCounts(0, 0, 0, 0)), "start again"),
         (lambda: TemperedDesign(2.0).update(TemperedDesign(2.0).start(), OneArmCounts(0, 0)), "TwoArmCounts"),
-        (lambda: choose_method([1, -1], 1, 0.5, None), r"baseline_requests\[1\]"),
-        (lambda: choose_method([1], -1, 0.5, None), "candidate_pods"),
-        (lambda: choose_method([1], 1, 1.5, None), r"0\.\.1, got 1\.5"),
+        (lambda: choose_method(-1, None), "baseline_pods"),
     ],
 )
 def test_refuses_what_makes_no_sense(call: Callable[[], object], message: str) -> None:
