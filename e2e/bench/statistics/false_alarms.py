@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from e2e.bench.statistics.bounds import share_bounds
 from e2e.bench.statistics.campaign import ROLLOUTS, Campaign
-from e2e.bench.statistics.ingest import Ticks, pods_of, ticks_of
+from e2e.bench.statistics.ingest import Ticks, evidence_after, ticks_of
 from e2e.bench.statistics.row import Row
 from e2e.bench.statistics.scene import Line, Scene
 from e2e.bench.statistics.system import (
@@ -22,11 +22,11 @@ from e2e.bench.statistics.system import (
     outages,
     whole,
 )
-from gatestats.pods import PodDesign
 
 _MOST: Final = 0.005
 _MOST_BOUND: Final = 0.01
-_BURSTS: Final = (2.0, 2.0, 5.0, 5.0)
+_BURSTS: Final = (2.0, 5.0)
+_CLUSTERED: Final = 330
 #: Labels: missed positives of a service whose true positive rate falls from 90 to 87 %.
 _LABELS: Final = Line(2.0, 0.10)
 _STEPS: Final = (5, 10, 25, 50)
@@ -40,11 +40,12 @@ def rows(campaign: Campaign) -> list[Row]:
     drifting = [run.mean for run in campaign.drifting()]
     long = [run.mean[:THREE_HOURS] for run in campaign.long()]
     failing = campaign.each("outages of both", partial(_mean, outages()), ROLLOUTS, 5)
-    clusters = campaign.each("clusters, pods", clustered, ROLLOUTS, 6)
+    clusters = campaign.each("clusters", clustered, _CLUSTERED, 6)
     short, slow = (
         campaign.each(f"labels, lag {lag[0] / 60:.0f} min", partial(labelled, *lag), full, series)
         for lag, full, series in ((_SHORT_LAG, 300, 7), (_LONG_LAG, 180, 8))
     )
+    operator, requests = ([one[place] for one in clusters] for place in range(2))
     streams = f"{STREAMS} streams"
     return [
         _row("T1a", f"30 min, {streams}, weight 10 %", halves),
@@ -52,9 +53,11 @@ def rows(campaign: Campaign) -> list[Row]:
         _row("T1c", f"3 h, {streams}, the same drift and steps", long),
         _row("T1d", f"30 min, {streams}, as T1b with outages of 17 s in which 30 % fail in both variants", failing),
         _row(
-            "T1e", "30 min, errors in clusters of 2 and 5 at one pod, 4 streams by pods", [one[0] for one in clusters]
+            "T1e",
+            "30 min, errors in clusters of 2 and 5 in a pod, 5 + 5 pods, 2 streams",
+            operator,
         ),
-        _info("T1e′", "the same counts tested request by request (why pods are used)", [one[1] for one in clusters]),
+        _info("T1e′", "the same counts tested request by request (why pods are used)", requests),
         _row("T1f", "labels 10 min and 1 h late, counted by cohort, true positives drift; 4 streams", [*short, *slow]),
     ]
 
@@ -64,17 +67,13 @@ def _mean(scene: Scene, seed: int) -> NDArray[np.float32]:
 
 
 def clustered(seed: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the evidence of four streams of clustered errors: by pods, and request by request."""
-    design, by_pods, by_requests = PodDesign(), [], []
-    for place, burst in enumerate(_BURSTS):
-        scene = Scene((Line(50, 0.02, burst=burst, servers=(5, 5)),), HALF_AN_HOUR, ((0, 50),))
-        state, path = design.start(), []
-        for pods in pods_of(scene, 10 * seed + place):
-            state = state if pods is None else design.update(state, pods)
-            path.append(design.log_e(state))
-        by_pods.append(path)
-        by_requests.append(both(ticks_of(scene, 10 * seed + place))[0][:, 0])
-    return _mixed(np.array(by_pods).T), _mixed(np.array(by_requests).T)
+    """Return the evidence of clustered errors: as the operator tests them, and request by request."""
+    lines = tuple(Line(50, 0.02, burst=burst, servers=(5, 5)) for burst in _BURSTS)
+    scene = Scene(lines, HALF_AN_HOUR, ((0, 50),))
+    path = np.zeros((scene.looks, len(lines)))
+    for look, evidence in evidence_after(scene, seed):
+        path[look - 1 :] = [stream.design.log_e(stream.state) for stream in evidence.streams.values()]
+    return _mixed(path), _mixed(both(ticks_of(scene, seed))[0])
 
 
 def labelled(lag: float, looks: int, seed: int) -> NDArray[np.float32]:

@@ -12,7 +12,8 @@ from e2e.bench.statistics import agreement, packages, plots, rivals
 from e2e.bench.statistics.__main__ import main
 from e2e.bench.statistics.bounds import ratio_of_means, share_bounds
 from e2e.bench.statistics.campaign import Campaign
-from e2e.bench.statistics.ingest import Film, pods_of, ticks_of
+from e2e.bench.statistics.false_alarms import clustered
+from e2e.bench.statistics.ingest import Film, ticks_of
 from e2e.bench.statistics.promotion import delays_of_proof
 from e2e.bench.statistics.row import Row, table
 from e2e.bench.statistics.rules import ewma, failed_checks, kayenta, z_of_all, z_of_last
@@ -63,11 +64,10 @@ def test_labels_of_requests_from_before_are_not_counted() -> None:
     assert ticks[25:, 3].sum() / ticks[25:, 1::2].sum() == pytest.approx(0.2, abs=0.03)
 
 
-def test_pods_are_counted_one_by_one() -> None:
-    pods = pods_of(Scene((Line(50, 0.1, servers=(5, 4)),), 40, ((0, 50),), missed=0.0, delayed=0.0, restarts=0.0), 1)
-    assert pods[:CUT] == [None] * CUT
-    # A scrape that cannot be queried yet comes with the next look.
-    assert sum((len(pod.baseline), len(pod.candidate)) == (5, 4) for pod in pods if pod is not None) > 30
+def test_clustered_errors_alarm_where_requests_are_taken_as_independent() -> None:
+    runs = [clustered(seed) for seed in range(3)]
+    assert max(float(by_requests.max()) for _, by_requests in runs) > THRESHOLD
+    assert all(operator.max() < THRESHOLD for operator, _ in runs)
 
 
 def test_a_reading_holds_no_sample_that_could_not_be_queried_yet() -> None:
