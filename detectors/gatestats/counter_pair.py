@@ -4,7 +4,6 @@ What comes out is what `gatestats.counters.fold` says of the same samples, about
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Protocol
 
 
@@ -24,7 +23,8 @@ class TimedValue(Protocol):
 
 def in_order(samples: Sequence[TimedValue]) -> bool:
     """Return whether times increase strictly."""
-    return all(before.time < after.time for before, after in pairwise(samples))
+    times = [sample.time for sample in samples]
+    return sorted(set(times)) == times
 
 
 def pair_gains(
@@ -42,48 +42,33 @@ def pair_gains(
         Whether the first scrape counts in full.
     """
     start, end = window
-    walk = _Walk(begun=born)
-    later = iter(events)
-    event = next(later, None)
+    seen = {sample.time: round(sample.value) for sample in events}
     gained: tuple[int, int] | None = None
+    begun, last_event, last_total, more_events, more = born, None, 0, 0, 0
     for sample in total:
-        if sample.time > end:
+        time, count, event = sample.time, round(sample.value), seen.get(sample.time)
+        if time > end:
             break
-        seen = None
-        if event is not None and event.time == sample.time:
-            seen, event = round(event.value), next(later, None)
-        if walk.step(seen, round(sample.value)):
-            if sample.time > start:
-                before = gained or (0, 0)
-                gained = before[0] + walk.events, before[1] + walk.total
-            walk.events = walk.total = 0
+        if begun:
+            if _fell(last_event, event, last_total - count):  # restarted: every series begins again at 0
+                last_event, last_total = None, 0
+            if event is not None:
+                more_events += _rise(last_event or 0, event)
+            more += _rise(last_total, count)
+            if more_events <= more:
+                if time > start:
+                    gained = (more_events, more) if gained is None else (gained[0] + more_events, gained[1] + more)
+                more_events = more = 0
+        last_event = last_event if begun and event is None else event
+        begun, last_total = True, count
     return gained
 
 
-class _Walk:
-    """From scrape to scrape: what was shown last, and what was gained since the last believable scrape."""
+def _fell(last_event: int | None, event: int | None, fall: int) -> bool:
+    """Return whether the sum over the series that were shown both times fell; ``fall`` is that of the total."""
+    return fall + (0 if last_event is None or event is None else last_event - event) > 0
 
-    __slots__ = ("begun", "events", "last_event", "last_total", "total")
 
-    def __init__(self, *, begun: bool) -> None:
-        self.begun = begun
-        self.events = self.total = self.last_total = 0
-        #: None while the target has not exported the series.
-        self.last_event: int | None = None
-
-    def step(self, event: int | None, total: int) -> bool:
-        """Take one scrape; return whether it ends a believable difference."""
-        if not self.begun:
-            self.begun, self.last_event, self.last_total = True, event, total
-            return False
-        both = event is not None and self.last_event is not None
-        fall = self.last_total - total + ((self.last_event or 0) - (event or 0) if both else 0)
-        if fall > 0:  # restarted: every series begins again at 0
-            self.last_event, self.last_total = None, 0
-        if event is not None:
-            known = self.last_event or 0
-            self.events += event - known if event >= known else event
-            self.last_event = event
-        self.total += total - self.last_total if total >= self.last_total else total
-        self.last_total = total
-        return self.events <= self.total
+def _rise(before: int, now: int) -> int:
+    """Return what a counter gained; one that fell alone began again at 0."""
+    return now - before if now >= before else now
