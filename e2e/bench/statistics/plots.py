@@ -9,8 +9,8 @@ from typing import Final
 from e2e.bench.statistics.rivals import Judged
 from e2e.bench.statistics.system import HALF_AN_HOUR
 
-_WIDTH, _HEIGHT = 960, 540
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 330, 30, 60
+_WIDTH, _HEIGHT = 1010, 540
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 380, 30, 60
 #: Rules without a false rollback in any run are drawn here, per 1,000.
 _LEAST: Final = 0.5
 _MOST: Final = 1000.0

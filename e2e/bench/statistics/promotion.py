@@ -19,8 +19,8 @@ _MARGIN: Final = 1.5
 _THRESHOLD: Final = log_threshold(FALSE_PROMOTIONS)
 _LINE: Final = Line(50, 0.01)
 _WEIGHTS: Final = (10, 50)
-_AT_MARGIN: Final = 800
-_EQUAL: Final = 240
+_AT_MARGIN: Final = 600
+_EQUAL: Final = 200
 _LOOKS: Final = {10: 450, 50: 250}
 
 

@@ -22,9 +22,9 @@ _POSITIVES: Final = 2.0
 _MISSED, _MISSED_BY_CANDIDATE = 0.10, 0.13
 #: Of all pairs: found by the baseline only, and by the candidate only.
 _LOST, _WON = 0.045, 0.015
-_RUNS: Final = 200
+_RUNS: Final = 120
 _PAIRED_LOOKS: Final = 250
-_LOOKS: Final = 2_500
+_LOOKS: Final = 2_000
 
 
 def rows(campaign: Campaign) -> list[Row]:
