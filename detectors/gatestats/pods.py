@@ -23,8 +23,8 @@ from gatestats.ticks import Estimate, Interval, Measure, OneArmCounts, PodCounts
 
 #: Log odds per unit of the pod statistic that rollback bets on.
 _TILTS: Final = tuple(math.log(odds) for odds in (1.3, 1.7, 2.2, 3.5, 6.0, 12.0))
-#: Degrees of freedom below which a dispersion is mostly chance: its standard error is a third and more.
-_ENOUGH_DEGREES: Final = 20
+#: Standard deviations of the dispersion of independent requests that count as chance.
+_BEYOND_CHANCE: Final = 2.0
 _WEIGHTS: Final = (0.30, 0.25, 0.20, 0.12, 0.08, 0.05)
 
 
@@ -146,8 +146,8 @@ class Dispersion:
 
     @property
     def bursty(self) -> bool:
-        """Whether tests of requests would alarm too often: phi is above 1.2, seen with enough degrees of freedom."""
-        return self.phi > 1.2 and self.degrees >= _ENOUGH_DEGREES
+        """Whether tests of requests would alarm too often: phi is above 1.2, and above what chance makes of 1."""
+        return self.phi > max(1.2, 1 + _BEYOND_CHANCE * math.sqrt(2 / self.degrees))
 
 
 @dataclass(frozen=True, slots=True)

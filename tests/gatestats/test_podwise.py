@@ -67,12 +67,8 @@ def test_requests_are_thinned_by_the_hypergeometric_law(total: int, events: int,
 def test_the_same_tick_is_thinned_alike_and_another_otherwise() -> None:
     baseline, candidate = arm("b", *[(50, 1000)] * 6), arm("c", (4, 100), (6, 100))
     first = pod_statistics(baseline, candidate, worse=Worse.HIGHER, seed="errors/1")
-    assert first == pod_statistics(
-        {name: baseline[name] for name in sorted(baseline, reverse=True)},
-        candidate,
-        worse=Worse.HIGHER,
-        seed="errors/1",
-    )
+    turned = {name: baseline[name] for name in sorted(baseline, reverse=True)}
+    assert first == pod_statistics(turned, candidate, worse=Worse.HIGHER, seed="errors/1")
     assert first != pod_statistics(baseline, candidate, worse=Worse.HIGHER, seed="errors/2")
 
 
@@ -164,7 +160,7 @@ def test_the_outlook_of_pods_is_that_of_requests_and_tempering_is_slower_by_the_
             assert slow.pace.drift == pytest.approx(fast.pace.drift / 4)
             assert slow.pace.variance == pytest.approx(fast.pace.variance / 16)
         tempered = outlook(ErrorRateDesign(phi=4.0), arms)
-        assert max(each.pace.drift for each in tempered) < max(each.pace.drift for each in of_requests)
+        assert max(abs(each.pace.drift) for each in tempered) < max(abs(each.pace.drift) for each in of_requests)
 
 
 PODS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 40)).map(sorted).map(tuple), min_size=1, max_size=6)

@@ -153,6 +153,8 @@ def _gate(signal: Signal) -> str:
         unit = quantity.unit_of(signal)
         between = quantity.limits(signal.interval.low, signal.interval.high, unit, "-")
         parts.append(f"The difference lies within {between} {'points' if unit is quantity.Unit.SHARE else 'ms'}.")
+    if signal.method:
+        parts.append(f"Tested by {_sentence(signal.method)}")
     return " ".join(parts)
 
 

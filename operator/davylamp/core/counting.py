@@ -44,7 +44,15 @@ def events_of(gate: str, signal: SignalReading, variant: Variant, span: Span) ->
     ValueError
         If the variant has no series, or its samples cannot be counted; the message says why.
     """
-    return pool(_events(target, span.window(gate, variant, target)) for target in _targets(gate, signal, variant))
+    return pool(pods_of(gate, signal, variant, span).values())
+
+
+def pods_of(gate: str, signal: SignalReading, variant: Variant, span: Span) -> Mapping[str, OneArmCounts]:
+    """Count events and requests of each target of one variant that has a sample in the span; errors as `events_of`."""
+    counts = {
+        target.name: _events(target, span.window(gate, variant, target)) for target in _targets(gate, signal, variant)
+    }
+    return {name: count for name, count in counts.items() if count is not None}
 
 
 def buckets_of(gate: str, signal: SignalReading, variant: Variant, span: Span) -> Buckets | None:

@@ -13,8 +13,10 @@ from datetime import datetime
 from math import isfinite
 from typing import Final, assert_never
 
-from davylamp.core.counting import Cursors, Span, buckets_of, counted_apart, cursors_after, events_of
+from davylamp.core import method
+from davylamp.core.counting import Cursors, Span, buckets_of, counted_apart, cursors_after, pods_of
 from davylamp.core.latency import ENOUGH, Baseline, latency_design
+from davylamp.core.method import Pods, seen_by
 from davylamp.core.model import Variant
 from davylamp.core.plan import (
     AbsoluteMargin,
@@ -28,8 +30,11 @@ from davylamp.core.plan import (
 )
 from davylamp.core.reading import Reading, SignalReading
 from gatestats.buckets import edges_of, rebucket
+from gatestats.counters import pool
+from gatestats.method import Choice
 from gatestats.non_inferiority import ErrorRateDesign
 from gatestats.odds_ratio import OddsRatioDesign
+from gatestats.pods import Spread
 from gatestats.process import Process, restore
 from gatestats.rates import AbsoluteRateDesign, RelativeRateDesign
 from gatestats.state import State
@@ -85,6 +90,10 @@ class Evidence:
         Requests of (baseline, candidate) since the step was accepted, by gate.
     cursors
         Up to where each target is counted, see `davylamp.core.counting`.
+    spreads
+        How the baseline's pods differed before the rollout, by gate.
+    methods
+        Which test judges a gate, chosen when the candidate's first series are seen.
     troubles
         By gate, of the last look; a gate without trouble had data.
     candidate_errors, candidate_requests
@@ -98,6 +107,8 @@ class Evidence:
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     samples: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     cursors: Cursors = field(default_factory=dict)
+    spreads: Mapping[str, Spread] = field(default_factory=dict)
+    methods: Mapping[str, Choice] = field(default_factory=dict)
     troubles: Mapping[str, Trouble] = field(default_factory=dict)
     candidate_errors: int | None = None
     candidate_requests: int | None = None
@@ -111,6 +122,7 @@ class Evidence:
                 "baselines": {name: baseline.to_plain() for name, baseline in self.baselines.items()},
                 "samples": {name: list(counts) for name, counts in self.samples.items()},
                 "cursors": dict(self.cursors),
+                **method.to_plain(self.spreads, self.methods),
             },
             allow_nan=False,
             separators=(",", ":"),
@@ -148,7 +160,11 @@ def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as broken:
         raise ValueError(f"stored evidence is damaged: {broken!r}") from broken
     _refuse_bad_counts(samples, cursors)
-    fresh = _with_streams(plan, Evidence(as_of=as_of, baselines=baselines, samples=samples, cursors=cursors))
+    spreads, methods = method.from_plain(data)
+    known = Evidence(
+        as_of=as_of, baselines=baselines, samples=samples, cursors=cursors, spreads=spreads, methods=methods
+    )
+    fresh = _with_streams(plan, known)
     if states.keys() != fresh.streams.keys():
         raise ValueError(f"stored evidence has the streams {sorted(states)}, the gates make {sorted(fresh.streams)}")
     streams = {
@@ -179,6 +195,7 @@ def observe(plan: Plan, evidence: Evidence, reading: Reading, window: Window) ->
         span = Span(*window, seen.cursors)
         signal = reading.signals.get(gate.name, SignalReading(targets={}))
         trouble = next((Trouble(text, variant) for variant, text in sorted(signal.trouble.items())), None)
+        seen = _with_method(plan, seen, gate, signal)
         try:
             seen = _with_trouble(seen, gate, trouble) if trouble else _look(seen, gate, signal, span)
         except ValueError as unusable:
@@ -199,7 +216,9 @@ def learn_baseline(plan: Plan, evidence: Evidence, reading: Reading, window: Win
             elif gate.kind is SignalKind.LATENCY:
                 seen = _learn_histogram(seen, gate, signal, span)
             else:
-                events_of(gate.name, signal, Variant.BASELINE, span)
+                known = seen.spreads.get(gate.name, Spread())
+                spread = method.learn_spread(known, gate, signal, Span(*window, {}), interval=plan.interval)
+                seen = replace(seen, spreads={**seen.spreads, gate.name: spread})
         except ValueError as unusable:
             seen = _with_trouble(seen, gate, Trouble(str(unusable), Variant.BASELINE))
     return _with_streams(plan, seen)
@@ -211,14 +230,28 @@ def source_down(plan: Plan, evidence: Evidence, sentence: str) -> Evidence:
     return replace(evidence, troubles=troubles, candidate_errors=None, candidate_requests=None, share=None)
 
 
-def designs(gate: Gate, baseline: Baseline | None) -> Mapping[str, Process]:
-    """Return the e-processes of a gate by stream name; none for a latency gate whose baseline is not known yet."""
+def designs(gate: Gate, baseline: Baseline | None, choice: Choice | None = None) -> Mapping[str, Process]:
+    """Return the e-processes of a gate by stream name; none for a latency gate whose baseline is not known yet.
+
+    Parameters
+    ----------
+    gate
+        What is judged.
+    baseline
+        The baseline's histogram, for a latency gate.
+    choice
+        Which test judges a gate on counters; None if that is not known yet.
+    """
     if gate.kind is SignalKind.LATENCY:
         latency = None if baseline is None else latency_design(baseline, slowdown(gate))
         return {} if latency is None else {gate.name: latency.process}
     if gate.worse is Direction.EITHER:
-        return {f"{gate.name}:{worse.value}": _rate_design(gate, worse) for worse in Worse}
-    return {gate.name: _rate_design(gate, Worse(gate.worse.value))}
+        return {
+            f"{gate.name}:{worse.value}": method.with_method(_rate_design(gate, worse), choice, worse)
+            for worse in Worse
+        }
+    worse = Worse(gate.worse.value)
+    return {gate.name: method.with_method(_rate_design(gate, worse), choice, worse)}
 
 
 def slowdown(gate: Gate) -> float:
@@ -258,7 +291,8 @@ def _rate_design(gate: Gate, worse: Worse) -> Process:
 def _with_streams(plan: Plan, evidence: Evidence) -> Evidence:
     streams: dict[str, Stream] = {}
     for gate in plan.gates:
-        for name, design in designs(gate, evidence.baselines.get(gate.name)).items():
+        made = designs(gate, evidence.baselines.get(gate.name), evidence.methods.get(gate.name))
+        for name, design in made.items():
             known = evidence.streams.get(name)
             kept = known is not None and known.design == design
             streams[name] = known if known is not None and kept else Stream(gate.name, design, design.start())
@@ -269,17 +303,27 @@ def _with_trouble(evidence: Evidence, gate: Gate, trouble: Trouble) -> Evidence:
     return replace(evidence, troubles={**evidence.troubles, gate.name: trouble})
 
 
+def _with_method(plan: Plan, evidence: Evidence, gate: Gate, signal: SignalReading) -> Evidence:
+    """Return the evidence with the gate's test chosen, once the candidate's first series are there."""
+    if gate.kind is SignalKind.LATENCY or gate.name in evidence.methods:
+        return evidence
+    choice = method.choose(gate, signal, evidence.spreads.get(gate.name))
+    if choice is None:
+        return evidence
+    return _with_streams(plan, replace(evidence, methods={**evidence.methods, gate.name: choice}))
+
+
 def _look(evidence: Evidence, gate: Gate, signal: SignalReading, span: Span) -> Evidence:
     if gate.kind is SignalKind.LATENCY:
         return _look_at_latency(evidence, gate, signal, span)
-    arms = [events_of(gate.name, signal, variant, span) for variant in Variant]
+    pods = [pods_of(gate.name, signal, variant, span) for variant in Variant]
     apart = counted_apart(gate.name, signal, span)
     evidence = replace(evidence, cursors=cursors_after(gate.name, signal, span))
-    if arms == [None, None]:
+    if not any(pods):
         return evidence
-    baseline, candidate = (arm or OneArmCounts(0, 0) for arm in arms)
+    baseline, candidate = (pool(arm.values()) or OneArmCounts(0, 0) for arm in pods)
     tick = TwoArmCounts(baseline.events, baseline.total, candidate.events, candidate.total, apart=apart)
-    seen = _advance(evidence, gate, tick)
+    seen = _advance(evidence, gate, tick, Pods(pods[0], pods[1], f"{gate.name}/{span.end.isoformat()}"))
     seen = _counted(seen, gate, baseline.total, candidate.total)
     if gate.kind is SignalKind.ERRORS:
         total = baseline.total + candidate.total
@@ -319,9 +363,13 @@ def _learn_histogram(evidence: Evidence, gate: Gate, signal: SignalReading, span
     return replace(evidence, baselines={**evidence.baselines, gate.name: Baseline(edges, counts)})
 
 
-def _advance(evidence: Evidence, gate: Gate, tick: TwoArmCounts | TwoArmHistogram) -> Evidence:
+def _advance(
+    evidence: Evidence, gate: Gate, tick: TwoArmCounts | TwoArmHistogram, pods: Pods | None = None
+) -> Evidence:
     streams = {
-        name: replace(stream, state=stream.design.update(stream.state, tick)) if stream.gate == gate.name else stream
+        name: replace(stream, state=stream.design.update(stream.state, seen_by(stream.design, tick, pods)))
+        if stream.gate == gate.name
+        else stream
         for name, stream in evidence.streams.items()
     }
     return replace(evidence, streams=streams)

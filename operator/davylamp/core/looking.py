@@ -12,8 +12,10 @@ from davylamp.core.model import Progress
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading
 
-#: How far a first look reaches back.
-FIRST_WINDOW: Final = timedelta(seconds=60)
+#: How far a first look reaches back, to learn what the baseline is like.
+FIRST_WINDOW: Final = timedelta(minutes=5)
+#: How far a look reaches back after a gap.
+_WINDOW_AFTER_GAP: Final = timedelta(seconds=60)
 #: After a longer gap the window begins anew: old samples are dropped rather than read in one huge answer.
 LONGEST_GAP: Final = timedelta(minutes=5)
 
@@ -30,8 +32,10 @@ def window_for(as_of: datetime | None, now: datetime) -> Window | None:
     now
         Time of the look.
     """
-    if as_of is None or now - as_of > LONGEST_GAP:
+    if as_of is None:
         return now - FIRST_WINDOW, now
+    if now - as_of > LONGEST_GAP:
+        return now - _WINDOW_AFTER_GAP, now
     return (as_of, now) if as_of < now else None
 
 

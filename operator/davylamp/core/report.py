@@ -48,6 +48,8 @@ class GateReport:
         Requests of both variants.
     sentence
         The verdict with its numbers.
+    method
+        How it is tested, and why so; empty before that is known.
     """
 
     name: str
@@ -64,6 +66,7 @@ class GateReport:
     non_inferiority: float | None = None
     non_inferiority_threshold: float | None = None
     samples: int = 0
+    method: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,18 @@ def report(gate: Gate, evidence: Evidence, limits: Limits, guilty: bool) -> Gate
         non_inferiority=_log10(weakest),
         non_inferiority_threshold=_log10(limits.promotion),
     )
-    shown = _with_effect(shown, streams[strongest])
+    shown = replace(_with_effect(shown, streams[strongest]), method=_method(gate, evidence))
     return replace(shown, sentence=trouble.sentence if trouble and not guilty else sentence(gate, shown))
+
+
+def _method(gate: Gate, evidence: Evidence) -> str:
+    """Return how a gate is tested and why so."""
+    if gate.kind is SignalKind.LATENCY:
+        baseline = evidence.baselines.get(gate.name)
+        design = None if baseline is None else latency_design(baseline, slowdown(gate))
+        return "" if design is None else design.sentence
+    choice = evidence.methods.get(gate.name)
+    return "" if choice is None else f"{choice.method}: {choice.reason}"
 
 
 def sentence(gate: Gate, shown: GateReport) -> str:

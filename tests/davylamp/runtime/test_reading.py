@@ -176,7 +176,7 @@ async def test_a_source_that_an_older_schema_let_through_is_refused_by_its_name(
         (None, (NOW - FIRST_WINDOW, NOW)),
         (timedelta(seconds=10), (NOW - timedelta(seconds=10), NOW)),
         (LONGEST_GAP, (NOW - LONGEST_GAP, NOW)),
-        (LONGEST_GAP + timedelta(seconds=1), (NOW - FIRST_WINDOW, NOW)),
+        (LONGEST_GAP + timedelta(seconds=1), (NOW - timedelta(seconds=60), NOW)),
         (timedelta(0), None),
         (-timedelta(seconds=1), None),
     ],

@@ -55,6 +55,7 @@ def _signal(found: report.GateReport) -> Signal:
         required=found.required,
         samples=found.samples,
         message=found.sentence[:MAX_MESSAGE],
+        method=found.method[:MAX_MESSAGE] or None,
     )
 
 

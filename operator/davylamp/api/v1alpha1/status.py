@@ -142,6 +142,7 @@ class Signal(Observed):
     required: bool | None = Field(None, description="Whether promotion waits for this gate.")
     samples: Count | None = Field(None, description="Number of requests of both variants that were counted.")
     message: Sentence | None = Field(None, description="The gate's verdict in one sentence.")
+    method: Sentence | None = Field(None, description="How the gate is tested, and why so.")
 
 
 class Checkpoint(Observed):
