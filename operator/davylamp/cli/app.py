@@ -15,6 +15,7 @@ import typer
 from davylamp.cli.calibrate import calibrate
 from davylamp.cli.failure import MEANINGS, ExitCode, FailureError
 from davylamp.cli.options import Context, FindingFormat, Format, Kubeconfig, Name, Namespace, NoColor, Output, Shell
+from davylamp.cli.plan import plan
 from davylamp.cli.replay import replay
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ def lint(
 
 app.command()(replay)
 app.command()(calibrate)
+app.command()(plan)
 
 
 @app.command()

@@ -6,12 +6,14 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from davylamp.core.evidence import DEFAULT_ALLOWANCE
 from davylamp.core.plan import (
     AbsoluteMargin,
     Direction,
     Gate,
     OddsRatioMargin,
     RelativeMargin,
+    SignalKind,
     SlowdownMargin,
 )
 
@@ -54,6 +56,13 @@ def direction(gate: Gate, share: float) -> Direction:
     return Direction.LOWER if share > 0.5 else Direction.HIGHER
 
 
+def forgiven(gate: Gate, share: float, margins: float) -> bool:
+    """Return whether such a loss lies within the gate's allowance, so that promotion takes it for no loss."""
+    if gate.kind is not SignalKind.ERRORS or not isinstance(gate.margin, OddsRatioMargin) or margins <= 1:
+        return False
+    return worse_share(gate, share, margins) - share < (gate.allowance or DEFAULT_ALLOWANCE)
+
+
 def slowdown_of(gate: Gate, margins: float) -> float:
     """Return the ratio of durations if the candidate is slower by ``margins`` margins; 1 is equal."""
     if not isinstance(gate.margin, SlowdownMargin):
@@ -77,10 +86,3 @@ def slowed(edges: tuple[float, ...], shares: NDArray[np.float64], factor: float)
     end = [] if finite.size == len(edges) else [1.0]
     moved: NDArray[np.float64] = np.diff(np.concatenate([[0.0], below, end]))
     return moved
-
-
-def told(gate: Gate, share: float | None, margins: float) -> str:
-    """Return an effect in the unit of its margin, for people."""
-    if share is None:
-        return f"{100 * (slowdown_of(gate, margins) - 1):.3g} % slower"
-    return f"{100 * share:.3g} % → {100 * worse_share(gate, share, margins):.3g} %"

@@ -14,6 +14,9 @@ from gatestats.planning import invert
 #: Traffic is multiplied by at most ten to this power.
 _MOST: Final = 3.0
 _BEST: Final = 0.5
+#: Less than a tenth more is no advice: chance decides that far.
+_LEAST: Final = math.log10(1.1)
+_COARSE: Final = "buckets too coarse"
 
 
 def remedies(forecast: Forecast, seen: GateForecast) -> tuple[str, ...]:
@@ -47,7 +50,7 @@ def _for_gate(forecast: Forecast, seen: GateForecast) -> Iterator[str]:
         better = scope.prospect(seen.gate, 2.0, alone(stage, forecast.timeline.end)).arrival
         if better.surely >= POWER:
             yield f"{_BEST:.0%} weight finds it after {_time(better.mean * seconds)}"
-    if seen.gate.kind is SignalKind.LATENCY and seen.method.startswith("buckets too coarse"):
+    if seen.gate.kind is SignalKind.LATENCY and seen.method.startswith(_COARSE):
         yield "finer buckets, or native histograms"
 
 
@@ -62,9 +65,12 @@ def for_promotion(forecast: Forecast) -> tuple[str, ...]:
     if blind:
         return (f"{blind[0]} proves nothing: mend it, or set its requiredForPromotion to false",)
     slowest = min(proofs, key=lambda name: proofs[name].by(forecast.timeline.end))
+    coarse = any(seen.gate.name == slowest and seen.method.startswith(_COARSE) for seen in forecast.gates)
     found = [f"{slowest} is the slowest to prove: a wider margin, or requiredForPromotion: false"]
+    if coarse:
+        found.append(f"for {slowest}: finer buckets, or native histograms")
     factor = invert(lambda power: _promoted(forecast, forecast.demand.times(10**power)), POWER, (0.0, _MOST), 0.02)
-    if math.isfinite(factor):
+    if _LEAST < factor < math.inf:
         found.append(f"{10**factor:.1f} times the traffic")
     return tuple(found)
 

@@ -11,7 +11,7 @@ from davylamp.core.model import Weight
 from davylamp.core.plan import AbsoluteMargin, Direction, Gate, OddsRatioMargin, RelativeMargin, SignalKind, Step
 from davylamp.errors import SpecError
 from davylamp.offline.demand import Demand, Durations, lognormal
-from davylamp.offline.effects import direction, slowdown_of, slowed, worse_share
+from davylamp.offline.effects import direction, forgiven, slowdown_of, slowed, worse_share
 from davylamp.offline.prediction import Forecast, forecast
 from davylamp.offline.remedies import for_promotion, remedies
 from davylamp.offline.timeline import timeline
@@ -190,6 +190,14 @@ def test_margins_of_shares_and_durations_are_not_mixed_up() -> None:
     with pytest.raises(ValueError, match="gate errors reads a share, not durations"):
         slowdown_of(ERRORS, 1.0)
     assert direction(ERRORS, 0.9) is Direction.HIGHER
+
+
+def test_a_loss_within_the_allowance_is_told_since_promotion_forgives_it() -> None:
+    # An odds ratio of 1.5 makes .75 % of .5 %: a quarter point, and half a point is forgiven unless the gate says else.
+    assert forgiven(ERRORS, 0.005, 2.0)
+    assert not forgiven(replace(ERRORS, allowance=0.002), 0.005, 2.0)
+    assert not forgiven(ERRORS, 0.05, 2.0)
+    assert not forgiven(APPROVALS, 0.005, 2.0)
 
 
 def test_slower_durations_move_up_within_the_buckets() -> None:
