@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -79,7 +80,7 @@ def calibrate(  # noqa: PLR0913 - each parameter is an option
     origin = Origin(source, recording, record, header or (), timeout)
     try:
         subject = _subject(file or (), service, (namespace, name), (port, preset))
-        span, history = past_of(subject, (begin, end), origin)
+        span, history = past_of(subject, (begin, end), origin, back=timedelta(0))
         found = measure(subject, history, span, trial, progress=tell)
     except DavylampError as error:
         raise failed(error) from error

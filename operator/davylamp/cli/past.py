@@ -132,7 +132,7 @@ def moment(text: str, now: datetime, option: str) -> datetime:
 
 
 def past_of(
-    subject: Subject, times: tuple[str | None, str | None], origin: Origin
+    subject: Subject, times: tuple[str | None, str | None], origin: Origin, back: timedelta | None = None
 ) -> tuple[tuple[datetime, datetime], History]:
     """Return the range of the looks and the samples of it; and write them to a file if that is asked for.
 
@@ -144,6 +144,8 @@ def past_of(
         ``--from`` and ``--to``; by default those of the recording, or the last hour.
     origin
         Where the samples come from.
+    back
+        How far the first look reaches back; None for that of a rollout.
 
     Raises
     ------
@@ -165,9 +167,10 @@ def past_of(
         for text, usual, option in zip(times, default, ("--from", "--to"), strict=True)
     )
     subject.looks(begin, end)
+    reach = subject.reach(begin) if back is None else subject.reach(begin, back)
     if held is not None:
-        covered(held, subject.reach(begin), end)
-    history = held or _fetched(subject, (subject.reach(begin), end), origin)
+        covered(held, reach, end)
+    history = held or _fetched(subject, (reach, end), origin)
     if origin.record is not None:
         write_recording(origin.record, replace(history, looks=(begin, end)))
         tell(f"{history.samples:,} samples are in {origin.record}")

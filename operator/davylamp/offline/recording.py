@@ -141,5 +141,5 @@ def covered(history: History, begin: datetime, end: datetime) -> None:
     if begin < history.begin or end > history.end:
         raise SpecError(
             f"the recording covers {shown(history.begin)} to {shown(history.end)}, and this needs {shown(begin)} to "
-            f"{shown(end)} (looks reach back by the age of a sample and a minute)"
+            f"{shown(end)}, since the first looks reach back: choose a later --from, or record a longer range"
         )

@@ -61,9 +61,9 @@ class Subject:
         asked = questions(self.request((moment - self.plan.interval, moment)))
         return tuple(dict.fromkeys(selector_of(question) for question in asked))
 
-    def reach(self, begin: datetime) -> datetime:
-        """Return from where samples are needed for looks from ``begin`` on."""
-        return begin - FIRST_WINDOW - self.settings.max_sample_age - timedelta(seconds=1)
+    def reach(self, begin: datetime, back: timedelta = FIRST_WINDOW) -> datetime:
+        """Return from where samples are needed for looks from ``begin`` on, of which the first reaches ``back``."""
+        return begin - back - self.settings.max_sample_age - timedelta(seconds=1)
 
     def looks(self, begin: datetime, end: datetime) -> int:
         """Return how many looks fit into a range.

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from davylamp.core.looking import FIRST_WINDOW
 from davylamp.core.plan import OddsRatioMargin
 from davylamp.errors import SpecError
 from davylamp.offline.subject import rollout_of_service, subject_of
@@ -40,7 +41,8 @@ def test_policy_and_source_come_from_the_files() -> None:
     assert found.name == Name("ml", "credit")
     assert found.plan.gates[0].margin == OddsRatioMargin(3)
     assert found.settings.max_sample_age == timedelta(minutes=2)
-    assert found.reach(BEGINS) == BEGINS - timedelta(seconds=181)
+    assert found.reach(BEGINS) == BEGINS - FIRST_WINDOW - timedelta(seconds=121)
+    assert found.reach(BEGINS, timedelta(0)) == BEGINS - timedelta(seconds=121)
 
 
 def test_a_local_policy_may_stand_in_a_file_without_a_namespace() -> None:
