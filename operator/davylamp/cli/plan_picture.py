@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from davylamp.offline.prediction import Forecast
+from davylamp.wording import shortened
 
 if TYPE_CHECKING:
     from davylamp.offline.arrival import Arrival
@@ -37,7 +38,8 @@ def picture(title: str, seen: Forecast) -> str:
         The forecast.
     """
     curves = [("a healthy variant promoted", seen.promotion)]
-    curves += [(f"{gate.gate.name} worse by 2x found", gate.at(2.0).arrival) for gate in seen.gates if not gate.trouble]
+    seeing = [gate for gate in seen.gates if not gate.trouble]
+    curves += [(f"{shortened(gate.gate.name, 16)} 2x worse found", gate.at(2.0).arrival) for gate in seeing]
     ends = [arrival.quantile(0.95) for _, arrival in curves]
     end = min(seen.timeline.end, max([seen.timeline.ladder, *(at for at in ends if math.isfinite(at))]) * 1.1)
     parts = [
