@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
 
 from gatestats.arrays import FloatArray, as_array
 from gatestats.late_change import MOST_APART
@@ -52,6 +51,8 @@ class Pace:
 
     def held(self) -> "Pace":
         """Return the pace with factors bounded as `gatestats.late_change.held` bounds them, for normal log factors."""
+        from scipy.special import ndtr
+
         deviation = math.sqrt(self.variance)
         if deviation == 0:
             return Pace(min(self.drift, MOST_APART), 0.0)
@@ -253,6 +254,8 @@ def passed(gained: FloatArray, distance: float, ratio: float) -> FloatArray:
     ratio
         Variance over drift, nats, >= 0; 2 for a likelihood ratio at its own truth.
     """
+    from scipy.special import log_ndtr, ndtr
+
     chances = np.zeros_like(gained)
     rising = gained > 0
     if ratio <= 0:

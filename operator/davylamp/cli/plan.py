@@ -40,6 +40,34 @@ if TYPE_CHECKING:
     from davylamp.offline.simulation import Source as Traffic
     from davylamp.offline.subject import Subject
 
+Policy = Annotated[list[Path] | None, typer.Option("--policy", help="Manifests of the policy. May repeat.")]
+Rps = Annotated[
+    float | None, typer.Option("--rps", help="Requests a second of both variants together, instead of --source.")
+]
+ErrorRate = Annotated[
+    str | None, typer.Option("--error-rate", help='The baseline\'s share of failed requests, such as "0.5%".')
+]
+Shares = Annotated[
+    list[str] | None,
+    typer.Option("--share", help='The baseline\'s share of an own signal: "approvals=30%". May repeat.'),
+]
+LatencyHistogram = Annotated[
+    str | None,
+    typer.Option(
+        "--latency-histogram",
+        help='The baseline\'s durations: "0.05=120,0.1=800,+Inf=10" (requests up to each edge in seconds and over '
+        "the one before), or a file with the series of a Prometheus histogram.",
+    ),
+]
+LatencyMedian = Annotated[
+    str, typer.Option("--latency-median", help="Without a histogram: the median, of lognormal durations.")
+]
+Simulate = Annotated[
+    int, typer.Option("--simulate", help="Run the rollout so often, healthy and with each regression, beside.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Of the simulation.", min=0)]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Draw the chances over time into this .svg file.")]
+
 _SIZE: Final = 2.0
 _MOST_LOOKS: Final = 3000
 
@@ -47,28 +75,12 @@ _MOST_LOOKS: Final = 3000
 def plan(  # noqa: PLR0913 - each parameter is an option
     *,
     file: Files = None,
-    policy: Annotated[list[Path] | None, typer.Option("--policy", help="Manifests of the policy. May repeat.")] = None,
-    rps: Annotated[
-        float | None, typer.Option("--rps", help="Requests a second of both variants together, instead of --source.")
-    ] = None,
-    error_rate: Annotated[
-        str | None, typer.Option("--error-rate", help='The baseline\'s share of failed requests, such as "0.5%".')
-    ] = None,
-    share: Annotated[
-        list[str] | None,
-        typer.Option("--share", help='The baseline\'s share of an own signal: "approvals=30%". May repeat.'),
-    ] = None,
-    latency_histogram: Annotated[
-        str | None,
-        typer.Option(
-            "--latency-histogram",
-            help='The baseline\'s durations: "0.05=120,0.1=800,+Inf=10" (requests up to each edge in seconds and over '
-            "the one before), or a file with the series of a Prometheus histogram.",
-        ),
-    ] = None,
-    latency_median: Annotated[
-        str, typer.Option("--latency-median", help="Without a histogram: the median, of lognormal durations.")
-    ] = "50ms",
+    policy: Policy = None,
+    rps: Rps = None,
+    error_rate: ErrorRate = None,
+    share: Shares = None,
+    latency_histogram: LatencyHistogram = None,
+    latency_median: LatencyMedian = "50ms",
     source: Source = None,
     recording: Recording = None,
     begin: From = None,
@@ -76,11 +88,9 @@ def plan(  # noqa: PLR0913 - each parameter is an option
     record: Record = None,
     header: Headers = None,
     timeout: Timeout = "60s",
-    simulate: Annotated[
-        int, typer.Option("--simulate", help="Run the rollout so often, healthy and with each regression, beside.")
-    ] = 0,
-    seed: Annotated[int, typer.Option("--seed", help="Of the simulation.", min=0)] = 1,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the chances over time into this .svg file.")] = None,
+    simulate: Simulate = 0,
+    seed: Seed = 1,
+    plot: Plot = None,
     name: RolloutName = None,
     namespace: InNamespace = None,
     output: Printed = Report.TABLE,
