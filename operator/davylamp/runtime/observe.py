@@ -2,23 +2,26 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 
 from davylamp.api.v1alpha1.convert import pair_ref
+from davylamp.core.decide import decide
 from davylamp.core.evidence import Evidence, source_down
 from davylamp.core.judge import judge
 from davylamp.core.looking import advance, due_window, serving
 from davylamp.core.model import NONE, Pair, Variant
+from davylamp.core.moves import Lower, Release, Restore
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading
 from davylamp.core.report import GateReport
 from davylamp.core.world import Judgement, RouteTrouble, RouteView, World
-from davylamp.errors import DavylampError, SpecError, Unavailable
+from davylamp.errors import Conflict, DavylampError, SpecError, Unavailable
 from davylamp.ports import Router, RouteRef, RouteState
 from davylamp.runtime.blueprint import Blueprint
 from davylamp.runtime.catalogue import Catalogue, Object, route_name
@@ -30,6 +33,8 @@ from davylamp.runtime.telemetry import Telemetry
 _log: Final = structlog.get_logger("davylamp")
 _UNEXPECTED: Final = "an unexpected error in Davylamp: see the operator's log, and report it"
 _BLIND: Final = "no signal is read, since the spec or its policy cannot be used"
+#: Signals that take longer keep no lowering waiting that can do without them.
+_PATIENCE: Final = timedelta(milliseconds=500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,15 @@ class Sight:
     evidence: Evidence
     read_at: datetime | None
     newest: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the API server says: the route, ready endpoints, and whether those could be counted."""
+
+    route: RouteState
+    ready: Mapping[Variant, int]
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +99,47 @@ class Observer:
         attempt = session.progress.attempt
         pair = plan.pair if attempt is None or session.progress.ended else attempt.pair
         ref = replace(pair_ref(pair, session.name.namespace), ladder=plan.weights)
+        seeing = asyncio.create_task(self._sight(session, plan, blueprint, now))
+        try:
+            facts = await self._facts(session, manifest, ref, pair)
+            while not await _arrived(seeing):
+                judgement, _ = _judged(session, plan, _uncounted(session.evidence))
+                if _lowers(plan, session, _world(session, manifest, facts, judgement=judgement, now=now), now):
+                    break
+                await self._tick(seeing, session, manifest, plan.interval)
+                facts = await self._facts(session, manifest, ref, pair)
+            unread = Sight(_uncounted(session.evidence), session.read_at, session.newest)
+            sight = seeing.result() if seeing.done() else unread
+        finally:
+            seeing.cancel()
+            await asyncio.gather(seeing, return_exceptions=True)
+        session.evidence, session.read_at, session.newest = sight.evidence, sight.read_at, sight.newest
+        session.judgement, session.reports = _judged(session, plan, session.evidence)
+        return Look(
+            _world(session, manifest, facts, judgement=session.judgement, now=now), ref, facts.route, facts.complete
+        )
+
+    async def _facts(self, session: Session, manifest: Object, ref: RouteRef, pair: Pair) -> Facts:
         async with _together() as group:
             reading = group.create_task(self.router.read(ref))
             counting = group.create_task(self._ready(session, pair))
-            seeing = group.create_task(self._sight(session, plan, blueprint, now))
-        route, (ready, complete), sight = reading.result(), counting.result(), seeing.result()
-        session.evidence, session.read_at, session.newest = sight.evidence, sight.read_at, sight.newest
-        route = self._taken(session, manifest, route)
-        session.judgement, session.reports = _judged(session, plan)
-        world = World(
-            uid=session.uid,
-            deleting="deletionTimestamp" in manifest["metadata"],
-            route=route.view,
-            baseline_ready=ready[Variant.BASELINE],
-            candidate_ready=ready[Variant.CANDIDATE],
-            judgement=session.judgement,
-            refusal=refusal_in_force(session, route.manifest, now),
-        )
-        return Look(world, ref, route, complete)
+        ready, complete = counting.result()
+        return Facts(self._taken(session, manifest, reading.result()), ready, complete)
+
+    async def _tick(self, seeing: asyncio.Task[Sight], session: Session, manifest: Object, interval: timedelta) -> None:
+        """Wait for the signals until the route and the endpoints are due again; a changed wish does not wait.
+
+        Raises
+        ------
+        Conflict
+            If the ModelRollout was changed or deleted meanwhile: look anew.
+        """
+        for _ in range(math.ceil(interval / _PATIENCE)):
+            if await _arrived(seeing):
+                return
+            newest = self.catalogue.rollouts.get(session.uid, manifest)
+            if _wish(newest) != _wish(manifest):
+                raise Conflict("the ModelRollout changed while its metric source was waited for")
 
     def _taken(self, session: Session, manifest: Object, route: RouteState) -> RouteState:
         """Leave the route to an older rollout, or to one at work on it, unless the marks on it are this one's."""
@@ -141,8 +178,7 @@ class Observer:
             return replace(before, evidence=source_down(plan, evidence, _BLIND))
         window = due_window(evidence, session.read_at, now, plan.interval)
         if window is None:
-            # The requests of the last look were counted by the trip wire then.
-            return replace(before, evidence=replace(evidence, candidate_errors=None, candidate_requests=None))
+            return replace(before, evidence=_uncounted(evidence))
         try:
             reading = await self.sources.read(blueprint, session.name.namespace, window)
             return _advanced(session, plan, reading, window)
@@ -159,13 +195,46 @@ def _advanced(session: Session, plan: Plan, reading: Reading, window: tuple[date
     return Sight(advance(plan, session.progress, session.evidence, (reading, window)), window[1], newest)
 
 
-def _judged(session: Session, plan: Plan) -> tuple[Judgement, tuple[GateReport, ...]]:
+def _uncounted(evidence: Evidence) -> Evidence:
+    """Return what was seen before this look, whose requests the trip wire has counted then."""
+    return replace(evidence, candidate_errors=None, candidate_requests=None)
+
+
+def _judged(session: Session, plan: Plan, evidence: Evidence) -> tuple[Judgement, tuple[GateReport, ...]]:
     """Return what the gates say; if they cannot be judged, nothing was seen."""
     try:
-        return judge(plan, session.evidence, _attempts(session, plan))
+        return judge(plan, evidence, _attempts(session, plan))
     except Exception:  # noqa: BLE001 - a fault in here must not keep a lowering from being decided
         _log.exception("judgement_failed", rollout=str(session.name))
         return Judgement(), ()
+
+
+def _world(session: Session, manifest: Object, facts: Facts, *, judgement: Judgement, now: datetime) -> World:
+    return World(
+        uid=session.uid,
+        deleting="deletionTimestamp" in manifest["metadata"],
+        route=facts.route.view,
+        baseline_ready=facts.ready[Variant.BASELINE],
+        candidate_ready=facts.ready[Variant.CANDIDATE],
+        judgement=judgement,
+        refusal=refusal_in_force(session, facts.route.manifest, now),
+    )
+
+
+def _lowers(plan: Plan, session: Session, world: World, now: datetime) -> bool:
+    """Whether what is known without this look's signals is enough to take traffic back."""
+    return isinstance(decide(plan, session.progress, world, now).action, Lower | Restore | Release)
+
+
+def _wish(manifest: Object) -> tuple[object, bool]:
+    metadata = manifest["metadata"]
+    return metadata.get("generation"), "deletionTimestamp" in metadata
+
+
+async def _arrived(seeing: asyncio.Task[Sight]) -> bool:
+    """Wait a little for the signals, and return whether they are there."""
+    await asyncio.wait({seeing}, timeout=_PATIENCE.total_seconds())
+    return seeing.done()
 
 
 @contextlib.asynccontextmanager

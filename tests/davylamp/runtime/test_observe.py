@@ -14,8 +14,8 @@ from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
 from davylamp.core.model import Attempt, Progress, Variant, Verdict, Weight
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading, SignalReading, Target
-from davylamp.core.world import RouteTrouble
-from davylamp.errors import SpecError, Unavailable
+from davylamp.core.world import RouteTrouble, RouteView
+from davylamp.errors import Conflict, SpecError, Unavailable
 from davylamp.ports import RouteRef, RouteState
 from davylamp.runtime.blueprint import Blueprint
 from davylamp.runtime.observe import Look, Observer
@@ -40,10 +40,12 @@ class World:
     hold: asyncio.Event | None = None
     windows: list[Any] = field(default_factory=list)
     cut: bool = False
+    routes_read: int = 0
     rollouts: dict[str, Any] = field(default_factory=dict)
 
     async def read(self, *arguments: Any) -> Any:
         if isinstance(arguments[0], RouteRef):
+            self.routes_read += 1
             return _given(self.route)
         self.windows.append(arguments[2])
         try:
@@ -141,6 +143,71 @@ async def test_a_slow_source_is_cut_off_when_the_route_cannot_be_read(
     with pytest.raises(Unavailable):
         await observer.look(session, MANIFEST, plan, blueprint=Blueprint(plan, "d", (), {}, ()), now=NOW)
     assert world.cut
+
+
+def serving(weight: int = 20) -> RouteState:
+    """Return a route that gives the candidate of attempt u-1 this weight."""
+    view = RouteView("r", Weight(weight), prepared=True, asked=Weight(20), attempt="u-1", accepted=True)
+    return RouteState(view, manifest={"metadata": {}})
+
+
+async def test_a_candidate_that_is_lost_does_not_wait_for_a_source_that_hangs(
+    world: World, session: Session, plan: Plan
+) -> None:
+    world.hold, world.route, world.endpoints = asyncio.Event(), serving(), {"fp32": 2}
+    seen = await asyncio.wait_for(look(world, session, plan), 60)
+    assert seen.world.candidate_ready == 0
+    assert world.cut
+    assert session.read_at is None
+
+
+async def test_a_candidate_that_is_lost_while_a_source_hangs_is_seen_within_a_tick(
+    world: World, session: Session, plan: Plan
+) -> None:
+    world.hold, world.route = asyncio.Event(), serving()
+    looking = asyncio.create_task(look(world, session, replace(plan, interval=timedelta(seconds=0.1))))
+    await eventually(lambda: world.windows, "the source is asked")
+    world.endpoints = {"fp32": 2}
+    seen = await asyncio.wait_for(looking, 60)
+    assert seen.world.candidate_ready == 0
+
+
+@pytest.mark.parametrize("change", [{"deletionTimestamp": "2026-11-30T12:00:00Z"}, {"generation": 2}])
+async def test_a_deletion_or_another_spec_ends_the_wait_for_a_source_that_hangs(
+    world: World, session: Session, plan: Plan, change: dict[str, Any]
+) -> None:
+    world.hold, world.route = asyncio.Event(), serving()
+    looking = asyncio.create_task(look(world, session, plan))
+    await eventually(lambda: world.windows, "the source is asked")
+    world.rollouts["u"] = MANIFEST | {"metadata": MANIFEST["metadata"] | change}
+    with pytest.raises(Conflict, match="changed"):
+        await asyncio.wait_for(looking, 60)
+    assert world.cut
+
+
+async def test_a_source_that_is_slow_is_waited_for_while_nothing_is_to_be_lowered(
+    world: World, session: Session, plan: Plan
+) -> None:
+    world.hold, world.route = asyncio.Event(), serving()
+    looking = asyncio.create_task(look(world, session, replace(plan, interval=timedelta(seconds=0.1))))
+    await eventually(lambda: world.routes_read > 2, "the route is read at every tick")
+    world.hold.set()
+    seen = await looking
+    assert session.read_at == NOW
+    assert len(world.windows) == 1
+    assert seen.world.judgement.verdict is not Verdict.SOURCE_DOWN
+
+
+async def test_waiting_for_a_source_does_not_count_bad_requests_twice(
+    world: World, session: Session, plan: Plan
+) -> None:
+    world.route = serving()
+    await look(world, session, plan, NOW - timedelta(seconds=10))
+    first = await look(world, session, plan)
+    assert (first.world.judgement.candidate_errors or 0) > 0
+    world.hold, world.endpoints = asyncio.Event(), {"fp32": 2}
+    cut = await look(world, session, plan, NOW + timedelta(seconds=10))
+    assert cut.world.judgement.candidate_errors is None
 
 
 async def test_endpoints_that_cannot_be_read_forbid_raising_and_nothing_else(
