@@ -174,6 +174,16 @@ class Scope:
             for name, process in processes.items()
         }
         self._weights = stream_weights(plan, streams)
+        for gate in plan.gates:
+            self._refuse_unplanned(gate)
+
+    def _refuse_unplanned(self, gate: Gate) -> None:
+        """Refuse a gate whose method no formula is known of, by name rather than in the middle of a forecast."""
+        for process in self.processes(gate).values():
+            try:
+                rollback_outlook(process, self.truth(gate, 2.0, 0.5))
+            except ValueError as unknown:
+                raise SpecError(f"gate {gate.name} cannot be planned: {unknown}") from unknown
 
     def processes(self, gate: Gate) -> dict[str, Process]:
         """Return the e-processes of a gate by stream."""
