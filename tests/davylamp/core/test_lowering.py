@@ -70,6 +70,18 @@ def test_a_candidate_without_endpoints_loses_its_traffic_without_asking_metrics(
     assert "credit-int8:8080 has no ready endpoint" in decision.progress.message
 
 
+def test_a_candidate_without_endpoints_loses_what_a_damaged_status_knows_nothing_of() -> None:
+    forgotten = prepared().route_says(weight=Weight(3), asked=Weight(5), editor="kubectl-edit").endpoints(candidate=0)
+    decision = forgotten.decide()
+    assert decision.action == TO_ZERO
+    assert ruled(decision, Reason.CANDIDATE_LOST)
+
+
+def test_traffic_that_somebody_else_gave_the_candidate_is_not_taken_for_lost() -> None:
+    theirs = prepared().route_says(weight=Weight(3), asked=None, attempt=None, prepared=False).endpoints(candidate=0)
+    assert theirs.decide().progress.reason is not Reason.CANDIDATE_LOST
+
+
 def test_a_rollback_names_the_guilty_gates_with_their_numbers() -> None:
     decision = baking_at(25).with_metrics(Metrics.REGRESSED).decide()
     assert decision.progress.message == "errors says Regressed"
