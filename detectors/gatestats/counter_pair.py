@@ -3,6 +3,7 @@
 What comes out is what `gatestats.counters.fold` says of the same samples, about ten times sooner.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -21,10 +22,8 @@ class TimedValue(Protocol):
         ...
 
 
-def in_order(samples: Sequence[TimedValue]) -> bool:
-    """Return whether times increase strictly."""
-    times = [sample.time for sample in samples]
-    return sorted(set(times)) == times
+class Unusual(Exception):  # noqa: N818 - a question for the general way, not an error
+    """Times do not increase strictly, or events come from a scrape without a total."""
 
 
 def pair_gains(
@@ -35,40 +34,51 @@ def pair_gains(
     Parameters
     ----------
     events, total
-        Raw samples with strictly increasing times; every time of ``events`` is one of ``total``.
+        Raw samples.
     window
         Start and end, seconds since the epoch, start < end.
     born
         Whether the first scrape counts in full.
+
+    Raises
+    ------
+    Unusual
+        If the samples need the general way.
     """
     start, end = window
     seen = {sample.time: round(sample.value) for sample in events}
     gained: tuple[int, int] | None = None
-    begun, last_event, last_total, more_events, more = born, None, 0, 0, 0
+    last_event: int | None = None
+    begun, last_total, more_events, more = born, 0, 0, 0
+    before, paired = -math.inf, 0
     for sample in total:
-        time, count, event = sample.time, round(sample.value), seen.get(sample.time)
+        time = sample.time
+        if time <= before:
+            raise Unusual
+        before, event = time, seen.get(time)
+        paired += event is not None
         if time > end:
-            break
+            continue
+        count = round(sample.value)
         if begun:
-            if _fell(last_event, event, last_total - count):  # restarted: every series begins again at 0
+            fall = 0 if event is None or last_event is None else last_event - event
+            if last_total - count + fall > 0:  # restarted: every series begins again at 0
                 last_event, last_total = None, 0
-            if event is not None:
-                more_events += _rise(last_event or 0, event)
-            more += _rise(last_total, count)
+            more_events += _rise(last_event, event)
+            more += count - last_total if count >= last_total else count
             if more_events <= more:
                 if time > start:
                     gained = (more_events, more) if gained is None else (gained[0] + more_events, gained[1] + more)
                 more_events = more = 0
         last_event = last_event if begun and event is None else event
         begun, last_total = True, count
+    if paired != len(events):
+        raise Unusual
     return gained
 
 
-def _fell(last_event: int | None, event: int | None, fall: int) -> bool:
-    """Return whether the sum over the series that were shown both times fell; ``fall`` is that of the total."""
-    return fall + (0 if last_event is None or event is None else last_event - event) > 0
-
-
-def _rise(before: int, now: int) -> int:
-    """Return what a counter gained; one that fell alone began again at 0."""
-    return now - before if now >= before else now
+def _rise(before: int | None, now: int | None) -> int:
+    """Return what a counter gained; one that was absent began at 0, and one that fell alone began again there."""
+    if now is None:
+        return 0
+    return now if before is None or now < before else now - before

@@ -6,13 +6,14 @@ exactly to the whole, and a missed scrape moves counts to the next tick instead 
 Rule 3: no sample in a tick is None, "not observed", and never 0.
 """
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gatestats.counter_pair import in_order, pair_gains
+from gatestats.counter_pair import Unusual, pair_gains
 from gatestats.ticks import OneArmCounts
 
 #: Above this, doubles no longer hold every whole number.
@@ -181,14 +182,15 @@ def count_events(
     """
     start, end = window
     refuse_bad_tick(start, end)
+    if len(total) == 1 and len(events) <= 1:
+        with contextlib.suppress(Unusual):
+            pair = pair_gains(next(iter(events.values()), ()), next(iter(total.values())), window, born=born)
+            return None if pair is None else OneArmCounts(*pair)
     scraped = {sample.time for samples in total.values() for sample in samples}
     for key, samples in events.items():
         for sample in samples:
             if sample.time not in scraped:
                 raise ValueError(f"events {key} at {sample.time} come from a scrape without a total: cannot be paired")
-    if len(total) == 1 and len(events) <= 1 and all(map(in_order, (*events.values(), *total.values()))):
-        pair = pair_gains(next(iter(events.values()), ()), next(iter(total.values())), window, born=born)
-        return None if pair is None else OneArmCounts(*pair)
     series: dict[object, Sequence[Sample]] = {("event", key): samples for key, samples in events.items()}
     series |= {("total", key): samples for key, samples in total.items()}
     gained = fold(scrapes_of(series), Tally(start, end, born=born, plausible=_events_within_total))

@@ -26,7 +26,7 @@ from e2e.bench.statistics.system import (
 _MOST: Final = 0.005
 _MOST_BOUND: Final = 0.01
 _BURSTS: Final = (2.0, 5.0)
-_CLUSTERED: Final = 330
+_CLUSTERED: Final = 300
 #: Labels: missed positives of a service whose true positive rate falls from 90 to 87 %.
 _LABELS: Final = Line(2.0, 0.10)
 _STEPS: Final = (5, 10, 25, 50)
@@ -43,7 +43,7 @@ def rows(campaign: Campaign) -> list[Row]:
     clusters = campaign.each("clusters", clustered, _CLUSTERED, 6)
     short, slow = (
         campaign.each(f"labels, lag {lag[0] / 60:.0f} min", partial(labelled, *lag), full, series)
-        for lag, full, series in ((_SHORT_LAG, 300, 7), (_LONG_LAG, 180, 8))
+        for lag, full, series in ((_SHORT_LAG, 240, 7), (_LONG_LAG, 80, 8))
     )
     operator, requests = ([one[place] for one in clusters] for place in range(2))
     streams = f"{STREAMS} streams"
