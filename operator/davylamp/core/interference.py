@@ -40,7 +40,7 @@ def as_asked(case: Case) -> Case:
     ours = progress.attempt is not None and progress.attempt.spec_hash == case.plan.spec_hash
     if not ours or progress.step < 0 or progress.ended:
         return case
-    fits = isinstance(route, RouteView) and route.accepted and route.weight == progress.requested
+    fits = isinstance(route, RouteView) and route.accepted and {route.weight, route.floor} == {progress.requested}
     return case if fits else unaccepted(case)
 
 
@@ -78,11 +78,12 @@ def edited(case: Case) -> Decision | None:
     """
     view, asked = case.view, case.view.asked
     who = view.editor or "somebody else"
-    if asked is not None and view.weight < asked and view.attempt == case.attempt:
+    if asked is not None and view.floor < asked and view.weight <= asked and view.attempt == case.attempt:
+        where = "" if view.floor == view.weight else " in one of its rules"
         return hold(
             case,
             Reason.ROUTE_LOWERED,
-            f"{who} lowered the candidate on route {case.pair.route} from {asked} to {view.weight}, which is "
+            f"{who} lowered the candidate on route {case.pair.route} from {asked} to {view.floor}{where}, which is "
             f"respected: set it back to {asked} to go on",
         )
     if case.progress.step < 0 or asked is None:

@@ -30,6 +30,8 @@ class RouteView:
         Field manager that last changed the rules, if it is not Davylamp; None otherwise.
     repointed
         Whether the rules point to the candidate alone, as after a promotion.
+    lowest
+        The candidate's least share in a rule that Davylamp shares; None if it is the same in all of them.
     """
 
     uid: str
@@ -43,6 +45,12 @@ class RouteView:
     acceptance: str = ""
     editor: str | None = None
     repointed: bool = False
+    lowest: Weight | None = None
+
+    @property
+    def floor(self) -> Weight:
+        """The candidate's share in the rule that gives it least."""
+        return self.weight if self.lowest is None else self.lowest
 
     @property
     def marked(self) -> bool:

@@ -1,6 +1,7 @@
 """What an HTTPRoute says. Pure: the manifest in, the view out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from davylamp.core.model import ALL, NONE, Ruling, Weight
@@ -9,7 +10,8 @@ from davylamp.errors import SpecError
 from davylamp.ports import RouteRef
 from davylamp.routers.api import FIELD_MANAGER
 from davylamp.routers.httproute_changes import pair_in_force, refuse_unfit
-from davylamp.routers.httproute_rules import backends_of, rules_of, shared, shares, split
+from davylamp.routers.httproute_records import recorded
+from davylamp.routers.httproute_rules import Share, backends_of, namespace_of, rules_of, shared, shares, split
 from davylamp.routers.marks import Manifest, Marks, Pair, read_marks
 
 
@@ -33,7 +35,15 @@ def view(manifest: Manifest, route: RouteRef) -> RouteView | RouteTrouble:
     waits = marks.ruling is Ruling.CONTINUE and marks.asked == NONE
     there = any(share.candidates for share in found) or not waits
     prepared = marks.complete and marks.pair == Pair.of(route) and there and not repointed
-    return _viewed(manifest, marks, weight, prepared=prepared, repointed=repointed)
+    lowest = _lowest(manifest, pair, found, marks)
+    seen = _viewed(manifest, marks, weight, prepared=prepared, repointed=repointed)
+    return seen if lowest in {None, weight} else replace(seen, lowest=lowest, editor=_editor(manifest))
+
+
+def _lowest(manifest: Manifest, pair: Pair, found: Sequence[Share], marks: Marks) -> Weight | None:
+    """Return the candidate's least share in a rule that is shared; a rule that others added waits for its share."""
+    records = recorded(manifest, found, marks.records(pair))
+    return min((share.weight for share in found if share.candidates or share.rule in records), default=None)
 
 
 def _refuse_unfit(manifest: Manifest, pair: Pair, ladder: Iterable[Weight]) -> None:
@@ -64,12 +74,19 @@ def _viewed(manifest: Manifest, marks: Marks, weight: Weight, *, prepared: bool,
 
 
 def _pointless(manifest: Manifest, pair: Pair) -> str:
-    names = {f"{ref.get('name')}:{ref.get('port')}" for rule in rules_of(manifest) for ref in backends_of(rule)}
+    names = {_name(ref, namespace_of(manifest)) for rule in rules_of(manifest) for ref in backends_of(rule)}
     points = f"they point to {', '.join(sorted(names)[:5])}" if names else "they point to no backend"
     return (
         f"no rule points to the baseline {pair.baseline} ({points}): "
         "add it to a rule's backendRefs, or correct the baseline's name and port in the ModelRollout"
     )
+
+
+def _name(ref: Mapping[str, Any], namespace: str) -> str:
+    """Return a backend as people know it, with all that keeps it from being a Service of this namespace."""
+    kind, home = ref.get("kind") or "Service", ref.get("namespace") or namespace
+    name = f"{ref.get('name')}:{ref.get('port')}"
+    return f"{'' if kind == 'Service' else f'{kind} '}{'' if home == namespace else f'{home}/'}{name}"
 
 
 # Acceptance.

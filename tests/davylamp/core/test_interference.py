@@ -198,6 +198,19 @@ def test_a_promotion_that_did_not_arrive_is_proven_anew() -> None:
     assert (progress.step, progress.requested, progress.ruling) == (3, Weight(50), Ruling.CONTINUE)
 
 
+def test_a_rule_that_somebody_lowered_alone_is_respected_and_holds() -> None:
+    for rollout in (baked_at(25), promoting()):
+        decision = rollout.route_says(lowest=NONE, editor="kubectl-edit").decide()
+        assert (decision.action, decision.progress.reason) == (None, Reason.ROUTE_LOWERED)
+        assert "to 0 % in one of its rules, which is respected" in decision.progress.message
+        assert decision.progress.accepted_at is None
+
+
+def test_where_one_rule_was_raised_and_another_lowered_the_raise_is_put_right_first() -> None:
+    decision = baked_at(25).route_says(weight=Weight(60), lowest=NONE, editor="kubectl-edit").decide()
+    assert (decision.action, decision.progress.reason) == (settled(25), Reason.ROUTE_RAISED)
+
+
 def test_a_route_that_is_above_status_is_lowered_to_it() -> None:
     decision = baked_at(5).route_says(weight=Weight(25), asked=Weight(25)).decide()
     assert (decision.action, decision.progress.requested) == (settled(5), Weight(5))

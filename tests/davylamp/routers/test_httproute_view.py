@@ -80,6 +80,25 @@ def test_the_rule_with_the_most_candidate_counts() -> None:
     assert seen(route(rule(baseline(90), candidate(10)), rule(baseline(60), candidate(40)))).weight == Weight(40)
 
 
+TWO = route(rule(baseline(), path="/a"), rule(baseline(), path="/b"))
+RUNNING: Any = changed(changed(TWO, CREDIT, Prepare("a-1"), 3), CREDIT, Raise("a-1", Weight(25)), 3)
+
+
+@pytest.mark.parametrize(
+    ("refs", "lowest"),
+    [([baseline(100), candidate(0)], 0), ([baseline(90), candidate(10)], 10), ([baseline(100)], 0)],
+    ids=["nothing", "less", "taken out"],
+)
+def test_a_rule_that_was_lowered_alone_is_seen_beside_the_one_with_the_most(refs: list[Manifest], lowest: int) -> None:
+    found = seen(edited(RUNNING, lambda m: m["spec"]["rules"][1].update(backendRefs=refs)))
+    assert (found.weight, found.floor) == (Weight(25), Weight(lowest))
+
+
+def test_a_rule_that_others_add_is_not_one_that_they_lowered() -> None:
+    found = seen(edited(RUNNING, lambda m: m["spec"]["rules"].append(rule(baseline(), path="/new"))))
+    assert (found.weight, found.lowest) == (Weight(25), None)
+
+
 @pytest.mark.parametrize("name", sorted(PREPARED["metadata"]["annotations"]))
 def test_a_damaged_mark_makes_a_route_unprepared(name: str) -> None:
     assert not seen(edited(PREPARED, lambda m: m["metadata"]["annotations"].update({name: "~"}))).prepared
@@ -97,6 +116,11 @@ def test_a_route_without_the_baseline_says_where_it_points_and_what_to_do() -> N
         "HTTPRoute ml/credit: no rule points to the baseline credit-fp32:8080 (they point to a:8080, b:8080)" in message
     )
     assert "add it to a rule's backendRefs" in message
+
+
+def test_a_backend_elsewhere_is_named_with_what_keeps_it_from_being_the_baseline() -> None:
+    elsewhere = rule(baseline(namespace="other"), backend("credit-fp32", kind="InferencePool"))
+    assert "they point to InferencePool credit-fp32:8080, other/credit-fp32:8080" in trouble(route(elsewhere))
 
 
 def test_a_route_of_redirects_alone_points_to_no_backend() -> None:
