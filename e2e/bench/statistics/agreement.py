@@ -1,6 +1,7 @@
 """A0: whole arrays say what the operator itself says, look by look."""
 
 import math
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -10,15 +11,18 @@ from e2e.bench.statistics.campaign import Campaign
 from e2e.bench.statistics.ingest import evidence_after, plan_of, ticks_of
 from e2e.bench.statistics.paths import promotion_paths, rollback_paths
 from e2e.bench.statistics.row import Row
-from e2e.bench.statistics.scene import Line, Scene
+from e2e.bench.statistics.scene import Scene
+from e2e.bench.statistics.system import LINES
 
 _RUNS: Final = 6
 _LARGEST: Final = 1e-9
 _MARGIN: Final = 1.25
 _SCENE: Final = Scene(
-    lines=(Line(50, 0.01, servers=(3, 2), drift=4), Line(5, 0.05, 2.0), Line(500, 0.2), Line(5, 0.001)),
+    lines=tuple(replace(line, drift=4.0) for line in (*LINES[:6], *LINES[-2:])),
     looks=60,
     ladder=((0, 5), (15, 10), (30, 25), (45, 50)),
+    missed=0.06,
+    restarts=0.02,
 )
 
 

@@ -16,9 +16,9 @@ from e2e.bench.statistics.system import LONGEST, THREE_HOURS, Whole, drifting, e
 
 _Result = TypeVar("_Result")
 #: Runs at full scale.
-ROLLOUTS: Final = 330
+ROLLOUTS: Final = 310
 #: So many of the long rollouts go on until a regression after three hours has been found.
-_LONGEST_RUNS: Final = 100
+_LONGEST_RUNS: Final = 80
 #: Where the seeds of each kind of run begin, so that no two share traffic.
 _SEEDS: Final = 1_000_000
 

@@ -22,7 +22,7 @@ from e2e.bench.statistics.system import (
     mean_evidence,
 )
 
-_RUNS: Final = 250
+_RUNS: Final = 200
 
 
 def odds(before: float, after: float) -> float:

@@ -1,26 +1,26 @@
 """From raw counters to the counts of each look, by the operator's own code.
 
-`davylamp.core.evidence.observe` reads raw samples, finds restarts and missed scrapes, and hands each stream its tick.
-Here a stream does not test the tick at once but keeps it, so that many rollouts can be tested together afterwards
-(`e2e.bench.statistics.paths`).
+`davylamp.core.counting` finds restarts and missed scrapes and counts each look. `davylamp.core.evidence.observe` calls
+it for all gates and tests what comes out at once; `evidence_after` runs that. There are so many rollouts that most are
+only counted here, and tested together afterwards (`e2e.bench.statistics.paths`); row A0 compares the two.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from davylamp.core.evidence import Evidence, Stream, begin, new_stratum, observe
+from davylamp.core.counting import Cursors, Span, counted_apart, cursors_after, events_of
+from davylamp.core.evidence import Evidence, begin, new_stratum, observe
 from davylamp.core.model import Pair, Variant, Weight
 from davylamp.core.plan import Direction, Gate, OddsRatioMargin, Plan, SignalKind, Step, TripWires
 from davylamp.core.reading import Reading, SignalReading, Target
 from e2e.bench.statistics.scene import DATA_PLANE, INTERVAL, LOOKBACK, Scene, Shown, shown
 from gatestats.counters import Sample
-from gatestats.state import State
-from gatestats.ticks import Estimate, Interval, Tick, TwoArmCounts
+from gatestats.ticks import OneArmCounts, TwoArmCounts
 
 BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _ZERO: Final = BEGINNING.timestamp()
@@ -156,67 +156,36 @@ def _parts(
     return list(zip(first.tolist(), np.searchsorted(visible, moments, side="right").tolist(), strict=True))
 
 
-class Keeper:
-    """A process that keeps each tick for later instead of testing it.
-
-    It equals every design, because it stands in for whichever the operator chooses.
-    """
-
-    def __init__(self, kept: list[TwoArmCounts]) -> None:
-        self._kept = kept
-
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    def __hash__(self) -> int:
-        return 0
-
-    def start(self) -> State:
-        """Return a state that holds nothing."""
-        return State("keeper", 0, 0, 0.0, (), (), (), ())
-
-    def update(self, state: State, tick: Tick) -> State:
-        """Keep the tick."""
-        if isinstance(tick, TwoArmCounts):
-            self._kept.append(tick)
-        return state
-
-    def log_e(self, state: State) -> float:
-        """Return no evidence."""
-        return 0.0 * state.ticks
-
-    def log_e_non_inferior(self, state: State) -> float | None:
-        """Return no evidence."""
-        del state
-        return None
-
-    def estimate(self, state: State) -> Estimate | None:
-        """Return no estimate."""
-        del state
-        return None
-
-    def interval(self, state: State, level: float) -> Interval | None:
-        """Return no interval."""
-        del state, level
-        return None
-
-
 def ticks_of(scene: Scene, seed: int) -> Ticks:
-    """Return what the operator counts of one rollout, signal by signal: none knows of the others."""
+    """Return what the operator counts of one rollout, as `davylamp.core.evidence` has it counted."""
     film = Film(scene, seed)
     counts = np.zeros((scene.looks, len(scene.lines), 4), np.int32)
     seen, apart = (np.zeros(counts.shape[:2], np.bool_) for _ in range(2))
-    for place, gate in enumerate(plan_of(len(scene.lines)).gates):
-        kept: list[TwoArmCounts] = []
-        keeper = Keeper(kept)
-        evidence = Evidence(streams={gate.name: Stream(gate.name, keeper, keeper.start())})
-        for look, _ in _looks(film, replace(plan_of(1), gates=(gate,)), evidence, (place,)):
-            for tick in kept:
-                counts[look - 1, place, :2] = tick.baseline_events, tick.baseline_total
-                counts[look - 1, place, 2:] = tick.candidate_events, tick.candidate_total
-                seen[look - 1, place], apart[look - 1, place] = True, tick.apart
-            kept.clear()
+    for place in range(len(scene.lines)):
+        for look, tick in _counted(film, place):
+            counts[look - 1, place, :2] = tick.baseline_events, tick.baseline_total
+            counts[look - 1, place, 2:] = tick.candidate_events, tick.candidate_total
+            seen[look - 1, place], apart[look - 1, place] = True, tick.apart
     return Ticks(counts, seen, apart)
+
+
+def _counted(film: Film, place: int) -> Iterator[tuple[int, TwoArmCounts]]:
+    name, as_of = f"line-{place}", 0.0
+    cursors: Cursors = {}
+    for look in range(1, film.scene.looks + 1):
+        if cut(film.scene, look):
+            cursors = {}
+        as_of, window = window_of(film.scene, look, as_of)
+        if window is None:
+            continue
+        signal, span = film.signal(place, look), Span(*window, cursors)
+        if len(signal.targets) < len(Variant):  # then `events_of` refuses it, and nothing is counted
+            continue
+        arms = [events_of(name, signal, variant, span) for variant in Variant]
+        apart, cursors = counted_apart(name, signal, span), cursors_after(name, signal, span)
+        if arms != [None, None]:
+            baseline, candidate = (arm or OneArmCounts(0, 0) for arm in arms)
+            yield look, TwoArmCounts(baseline.events, baseline.total, candidate.events, candidate.total, apart=apart)
 
 
 def evidence_after(scene: Scene, seed: int, margin: float = 1.0) -> list[tuple[int, Evidence]]:
