@@ -113,6 +113,8 @@ class Request:
         so that the first difference has something to begin from.
     lookback
         How long before ``start``.
+    serving
+        Whether the candidate has traffic; where a source is asked for too much, those that wait to begin stand back.
     """
 
     namespace: str
@@ -121,6 +123,7 @@ class Request:
     start: datetime
     end: datetime
     lookback: timedelta
+    serving: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,9 @@ class Observer:
         if window is None:
             return replace(before, evidence=_uncounted(evidence))
         try:
-            reading = await self.sources.read(blueprint, session.name.namespace, window)
+            reading = await self.sources.read(
+                blueprint, session.name.namespace, window, serving=serving(session.progress)
+            )
             return _advanced(session, plan, reading, window)
         except (Unavailable, SpecError) as error:
             self.telemetry.source_errors.labels(blueprint.source).inc()

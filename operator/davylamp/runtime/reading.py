@@ -62,8 +62,10 @@ class Sources:
         self._namespace = namespace
         self._open: dict[str, _Open] = {}
 
-    async def read(self, blueprint: Blueprint, namespace: str, window: tuple[datetime, datetime]) -> Reading:
-        """Return the raw samples of a window.
+    async def read(
+        self, blueprint: Blueprint, namespace: str, window: tuple[datetime, datetime], *, serving: bool = True
+    ) -> Reading:
+        """Return the raw samples of a window; candidates with traffic come first where a source has its limit.
 
         Raises
         ------
@@ -80,6 +82,7 @@ class Sources:
             start=window[0],
             end=window[1],
             lookback=parse_duration(used.spec.prometheus.max_sample_age),
+            serving=serving,
         )
         return await used.read(request)
 

@@ -7,7 +7,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -24,6 +24,8 @@ from davylamp.sources.targets import Look, sort_answers
 from davylamp.sources.transport import TooManyRequestsError, Transport
 
 _log: Final = structlog.get_logger("davylamp.sources.prometheus")
+#: Of the line for a source, the share that those may fill who have no traffic to watch.
+_STANDING_BACK: Final = 0.2
 
 
 class PrometheusSource:
@@ -60,7 +62,7 @@ class PrometheusSource:
             If the server does not answer, or not in full.
         """
         asked = questions(request)
-        answers = await self._ask([question.text for question in asked], request.end)
+        answers = await self._ask([question.text for question in asked], request)
         look = Look(request, self._settings, self._transport.skew)
         reading = sort_answers(look, zip(asked, answers, strict=True))
         return await self._with_explanations(reading, request, asked)
@@ -69,13 +71,14 @@ class PrometheusSource:
         """Close the connections."""
         await self._transport.close()
 
-    async def _ask(self, texts: Sequence[str], at: datetime) -> list[Answer]:
+    async def _ask(self, texts: Sequence[str], request: Request) -> list[Answer]:
         """Ask all at once; the worst outcome wins."""
         refusal = self._breaker.refusal()
         if refusal is not None:
             raise Unavailable(refusal)
-        await self._wait_for_turn(len(texts))
-        outcomes = await asyncio.gather(*(self._transport.query(text, at) for text in texts), return_exceptions=True)
+        await self._wait_for_turn(len(texts), serving=request.serving)
+        queries = (self._transport.query(text, request.end) for text in texts)
+        outcomes = await asyncio.gather(*queries, return_exceptions=True)
         failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         self._report(failures)
         answers = [outcome for outcome in outcomes if isinstance(outcome, Answer)]
@@ -96,8 +99,8 @@ class PrometheusSource:
         for failure in (*unexpected, *down, *refused):
             raise failure
 
-    async def _wait_for_turn(self, count: int) -> None:
-        wait = self._bucket.reserve(count, self._settings.timeout)
+    async def _wait_for_turn(self, count: int, *, serving: bool) -> None:
+        wait = self._bucket.reserve(count, self._settings.timeout if serving else self._short_wait(count))
         if wait is None:
             raise Unavailable(
                 f"the metric source {self._settings.name} is asked for more than its "
@@ -107,6 +110,14 @@ class PrometheusSource:
         if wait:
             await asyncio.sleep(wait.total_seconds())
 
+    def _short_wait(self, count: int) -> timedelta:
+        """Return how long those may stand in line who have no traffic to watch: as long as they need, and little more.
+
+        So they never fill the line, however many they are, and those who watch traffic always find a place in it.
+        """
+        needed = timedelta(seconds=count / self._settings.queries_per_second)
+        return min(self._settings.timeout, max(self._settings.timeout * _STANDING_BACK, needed))
+
     async def _with_explanations(self, reading: Reading, request: Request, asked: Sequence[Question]) -> Reading:
         """Say what is missing; one cheap query, now and then, finds out why."""
         missing = missing_series(reading, asked)
@@ -114,6 +125,6 @@ class PrometheusSource:
         if due is not None:
             answer = None
             with suppress(DavylampError):  # the look itself succeeded; the reason can wait
-                (answer,) = await self._ask([probe_text(due)], request.end)
+                (answer,) = await self._ask([probe_text(due)], request)
             self._absence.learn(due, answer, self._clock.now())
         return self._absence.explain(reading, request, missing)

@@ -115,7 +115,7 @@ class Live:
             case Release() | None:
                 pass
 
-    async def read(self, *arguments: Any) -> RouteState | Reading:
+    async def read(self, *arguments: Any, **_details: Any) -> RouteState | Reading:
         if isinstance(arguments[0], RouteRef):
             return RouteState(self.route, manifest={"metadata": {}})
         _, _, window = cast("tuple[Blueprint, str, tuple[datetime, datetime]]", arguments)

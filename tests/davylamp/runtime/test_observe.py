@@ -41,13 +41,15 @@ class World:
     windows: list[Any] = field(default_factory=list)
     cut: bool = False
     routes_read: int = 0
+    serving: bool | None = None
     rollouts: dict[str, Any] = field(default_factory=dict)
 
-    async def read(self, *arguments: Any) -> Any:
+    async def read(self, *arguments: Any, **details: Any) -> Any:
         if isinstance(arguments[0], RouteRef):
             self.routes_read += 1
             return _given(self.route)
         self.windows.append(arguments[2])
+        self.serving = details["serving"]
         try:
             if self.hold is not None:
                 await self.hold.wait()
@@ -261,6 +263,15 @@ async def test_a_rollout_whose_spec_is_broken_is_blind_and_never_fine(
     seen = await look(world, session, plan, blind=True)
     assert world.windows == []
     assert seen.world.judgement.verdict is Verdict.SOURCE_DOWN
+
+
+@pytest.mark.parametrize(("step", "serves"), [(-1, False), (0, True)])
+async def test_a_source_is_told_whether_there_is_traffic_to_watch(
+    world: World, session: Session, plan: Plan, step: int, serves: bool
+) -> None:
+    session.progress = replace(session.progress, step=step)
+    await look(world, session, plan)
+    assert world.serving is serves
 
 
 async def test_windows_of_looks_join(world: World, session: Session, plan: Plan) -> None:

@@ -159,6 +159,32 @@ async def test_more_looks_than_the_limit_allows_are_refused_and_not_sent(
     assert len(server.forms) == 4
 
 
+async def test_those_who_wait_to_begin_never_fill_the_line_before_those_who_watch_traffic(
+    server: Server, settings: PrometheusSettings, opened: Opener
+) -> None:
+    server.answer(envelope(both("ok_total", [1])))
+    source = opened(replace(settings, queries_per_second=20, timeout=timedelta(seconds=1)))
+    waiting, watching = replace(request(ERRORS), serving=False), request(ERRORS)
+
+    outcomes = await asyncio.gather(
+        *(source.read(each) for each in [*[waiting] * 60, *[watching] * 10]), return_exceptions=True
+    )
+
+    assert [isinstance(outcome, Unavailable) for outcome in outcomes] == [False] * 24 + [True] * 36 + [False] * 10
+
+
+async def test_a_low_limit_lets_those_who_wait_to_begin_have_their_turn(
+    server: Server, settings: PrometheusSettings, opened: Opener
+) -> None:
+    server.answer(envelope(both("ok_total", [1])))
+    source = opened(replace(settings, queries_per_second=4, timeout=timedelta(seconds=0.5)))
+    waiting = replace(request(ERRORS), serving=False)
+
+    outcomes = await asyncio.gather(*(source.read(waiting) for _ in range(6)), return_exceptions=True)
+
+    assert [isinstance(outcome, Unavailable) for outcome in outcomes] == [False] * 5 + [True]
+
+
 async def test_the_worst_outcome_of_several_queries_wins(server: Server, source: PrometheusSource) -> None:
     async def one_fails(asked: web.Request) -> web.StreamResponse:
         wild = "=~" in str((await asked.post())["query"]).split("kind", 1)[-1]
