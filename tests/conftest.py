@@ -1,7 +1,9 @@
 """Fixtures that every test may ask for, and how Hypothesis runs."""
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.support.lab", "tests.support.installation"]
@@ -16,3 +18,13 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("davylamp")
+
+TESTS = Path(__file__).parent
+#: Thousands of examples of what other tests cover line by line: measuring coverage would double their time.
+UNMEASURED = {"simulation", "simulation_statistics", "lab"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.relative_to(TESTS).parts[0] in UNMEASURED:
+            item.add_marker(pytest.mark.no_cover)
