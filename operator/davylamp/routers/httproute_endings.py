@@ -70,7 +70,9 @@ def _reweighted(rule: Rule, share: Share, original: Original, marks: Marks) -> R
     if share.baseline not in ours and share.baseline:
         return rule
     refs = list(backends_of(rule))
-    refs[share.baselines[0]] = with_weight(refs[share.baselines[0]], original.baseline)
+    # Where the candidate had all when it was recorded, the baseline alone must not be left with nothing.
+    weight = _together(original) if original.baseline == 0 else original.baseline
+    refs[share.baselines[0]] = with_weight(refs[share.baselines[0]], weight)
     return with_backends(rule, refs)
 
 

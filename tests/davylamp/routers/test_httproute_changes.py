@@ -489,3 +489,9 @@ def test_marks_that_name_a_pair_which_is_not_on_the_route_count_for_nothing() ->
     assert pair_in_force(elsewhere, CREDIT).candidate == CANDIDATE
     assert leftover(elsewhere, CREDIT)
     assert weights(after(elsewhere, Restore())) == {"credit-fp32": 100, "credit-int8": 0}
+
+
+def test_a_route_left_to_a_baseline_that_had_nothing_when_it_was_recorded_still_leads_somewhere() -> None:
+    lowered = changed(route(rule(baseline(0), candidate(100))), CREDIT, Lower("a-1", Weight(0), Ruling.CONTINUE), 3)
+    alone = edited(lowered, lambda m: m["spec"]["rules"][0].update(backendRefs=[baseline()]))
+    assert weights(changed(alone, CREDIT, Restore(), 3)) == {"credit-fp32": 100}
