@@ -86,12 +86,6 @@ class Case:
         return isinstance(self.world.route, RouteView) and self.world.route.marked
 
     @property
-    def ours(self) -> bool:
-        """Whether the route carries this attempt's marks, also where a damaged status knows of no step any more."""
-        view = self.world.route
-        return isinstance(view, RouteView) and bool(self.attempt) and view.attempt == self.attempt
-
-    @property
     def traffic(self) -> Weight:
         """The weight that the candidate has on the route; a route that cannot be used gives it none by Davylamp."""
         return self.world.route.weight if isinstance(self.world.route, RouteView) else NONE

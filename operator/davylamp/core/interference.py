@@ -5,7 +5,7 @@ status is never repaired upwards.
 """
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from davylamp.core.case import Case, hold, stay, unaccepted, unruled
@@ -55,14 +55,23 @@ def troubled(case: Case) -> Decision | None:
 
 def marks_lost(case: Case) -> Decision | None:
     """Go back to weight 0 when the route does not carry this attempt's marks any more."""
-    view = case.view
-    if case.progress.step < 0 or ((view.prepared or view.repointed) and view.attempt == case.attempt):
+    view, fights = case.view, _fights(case)
+    if (view.prepared or view.repointed) and view.attempt == case.attempt:
         return None
-    message = (
-        f"the route {case.pair.route} was replaced or lost Davylamp's marks "
-        f"(last editor: {view.editor or 'unknown'}): the attempt begins again at weight 0"
+    fought = len(fights) >= _WAR and view.weight == NONE
+    if case.progress.step < 0:
+        contested = fought and case.progress.hold_reason is Reason.ROUTE_CONTESTED
+        return hold(case, Reason.ROUTE_CONTESTED, case.progress.message) if contested else None
+    lost = (
+        f"the route {case.pair.route} was replaced or lost Davylamp's marks (last editor: {view.editor or 'unknown'})"
     )
     back = replace(case, progress=unruled(case, -1, NONE))
+    if fought:
+        return hold(back, Reason.ROUTE_CONTESTED, _contested(lost))
+    if not fights or case.since(fights[-1]) >= _TRUCE:  # what is undone within the minute is the same fight
+        fights = (*fights, case.now)[-_WAR:]
+    back = replace(back, progress=replace(back.progress, fights=fights))
+    message = f"{lost}: the attempt begins again at weight 0"
     return stay(back, Phase.PENDING, Reason.ROUTE_REPLACED, message, action=put_beside(case), tell=True)
 
 
@@ -74,11 +83,14 @@ def put_beside(case: Case) -> Prepare | Lower:
 def edited(case: Case) -> Decision | None:
     """Respect a foreign lowering, put a foreign raise right, and settle a disagreement with status downwards.
 
-    A lowering is respected even where a damaged status knows of no step any more.
+    A lowering is respected even where a damaged status knows of no step any more, unless the candidate has no endpoint
+    for what is left: then all of it is taken back.
     """
     view, asked = case.view, case.view.asked
     who = view.editor or "somebody else"
-    if asked is not None and view.floor < asked and view.weight <= asked and view.attempt == case.attempt:
+    stranded = case.progress.step < 0 and case.world.candidate_ready == 0 and view.weight > NONE
+    lowered = asked is not None and view.floor < asked and view.weight <= asked and view.attempt == case.attempt
+    if lowered and not stranded:
         where = "" if view.floor == view.weight else " in one of its rules"
         return hold(
             case,
@@ -100,20 +112,27 @@ def refused(case: Case) -> Decision | None:
 
 
 def _put_right(case: Case, asked: Weight, who: str) -> Decision:
-    fights = tuple(fight for fight in case.progress.fights if case.since(fight) < _WAR_TIME)
+    fights = _fights(case)
     raised = f"{who} raised the candidate on route {case.pair.route} from {asked} to {case.view.weight}"
     if len(fights) >= _WAR:
-        return hold(
-            case,
-            Reason.ROUTE_CONTESTED,
-            f"{raised} for the {_WAR + 1}th time in {_WAR_TIME.total_seconds() / 60:.0f} minutes: stop it from writing "
-            "the weights (with Argo CD: ignoreDifferences on spec.rules), or delete this rollout",
-        )
+        return hold(case, Reason.ROUTE_CONTESTED, _contested(raised))
     if fights and case.since(fights[-1]) < _TRUCE:
         return hold(case, Reason.ROUTE_RAISED, f"{raised}: put right again in a minute")
     progress = replace(case.progress, fights=(*fights, case.now))
     action = Lower(case.attempt, asked, Ruling.CONTINUE)
     return hold(replace(case, progress=progress), Reason.ROUTE_RAISED, f"{raised}: put right", action=action)
+
+
+def _fights(case: Case) -> tuple[datetime, ...]:
+    """Return when others undid what Davylamp had written, lately."""
+    return tuple(fight for fight in case.progress.fights if case.since(fight) < _WAR_TIME)
+
+
+def _contested(what: str) -> str:
+    return (
+        f"{what} for the {_WAR + 1}th time in {_WAR_TIME.total_seconds() / 60:.0f} minutes: stop it from writing the "
+        "weights (with Argo CD: ignoreDifferences on spec.rules), or delete this rollout"
+    )
 
 
 def _coherent(case: Case) -> bool:

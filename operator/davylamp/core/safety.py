@@ -129,7 +129,7 @@ def _missing(case: Case) -> str:
 def _accusation(case: Case) -> tuple[Reason, str] | None:
     """Return why the traffic must go back, or None."""
     judgement, wires = case.world.judgement, case.plan.trip_wires
-    if case.world.candidate_ready == 0 and case.traffic > NONE and (case.progress.step >= 0 or case.ours):
+    if case.world.candidate_ready == 0 and case.traffic > NONE and case.progress.step >= 0:
         return Reason.CANDIDATE_LOST, (
             f"the candidate {case.pair.candidate} has no ready endpoint while it has {case.traffic} of the traffic"
         )

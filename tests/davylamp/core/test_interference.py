@@ -198,6 +198,28 @@ def test_a_promotion_that_did_not_arrive_is_proven_anew() -> None:
     assert (progress.step, progress.requested, progress.ruling) == (3, Weight(50), Ruling.CONTINUE)
 
 
+def test_a_route_that_is_replaced_again_and_again_is_not_fought_over_without_end() -> None:
+    rollout = baking_at(25).with_route(CLEAN)
+    for _ in range(3):
+        progress = rollout.decide().progress
+        assert (progress.phase, progress.reason) == (Phase.PENDING, Reason.ROUTE_REPLACED)
+        rollout = rollout.knows(fights=progress.fights).later(timedelta(minutes=1))
+    decision = rollout.decide()
+    assert (decision.action, decision.progress.reason) == (None, Reason.ROUTE_CONTESTED)
+    assert "for the 4th time in 10 minutes: stop it from writing the weights" in decision.progress.message
+    assert (decision.progress.step, decision.progress.requested) == (-1, NONE)
+    held = replace(rollout, progress=decision.progress).later(timedelta(minutes=1))
+    assert (held.decide().action, held.decide().progress.reason) == (None, Reason.ROUTE_CONTESTED)
+    peace = held.later(timedelta(minutes=10)).decide()
+    assert peace.action == Prepare(ATTEMPT.id)
+
+
+def test_a_route_that_is_contested_gives_no_traffic_that_others_have_given() -> None:
+    fights = (NOW - SECOND,) * 3
+    decision = baking_at(25).with_route(replace(CLEAN, weight=Weight(30))).knows(fights=fights).decide()
+    assert decision.action == Prepare(ATTEMPT.id)
+
+
 def test_a_rule_that_somebody_lowered_alone_is_respected_and_holds() -> None:
     for rollout in (baked_at(25), promoting()):
         decision = rollout.route_says(lowest=NONE, editor="kubectl-edit").decide()

@@ -72,9 +72,7 @@ def test_a_candidate_without_endpoints_loses_its_traffic_without_asking_metrics(
 
 def test_a_candidate_without_endpoints_loses_what_a_damaged_status_knows_nothing_of() -> None:
     forgotten = prepared().route_says(weight=Weight(3), asked=Weight(5), editor="kubectl-edit").endpoints(candidate=0)
-    decision = forgotten.decide()
-    assert decision.action == TO_ZERO
-    assert ruled(decision, Reason.CANDIDATE_LOST)
+    assert forgotten.decide().action == Prepare(ATTEMPT.id)
 
 
 def test_traffic_that_somebody_else_gave_the_candidate_is_not_taken_for_lost() -> None:
