@@ -138,11 +138,11 @@ def sentence(gate: Gate, shown: GateReport) -> str:
         text = f"p95 {_quantile(candidate.value)} against {_quantile(baseline.value)}"
     elif gate.kind is SignalKind.LATENCY and candidate.events is None:
         ratio = candidate.value / baseline.value - 1 if baseline.value else inf
-        text = f"p95 {_quantile(candidate.value)} against {_quantile(baseline.value)} ({ratio:+.0%})"
+        text = f"p95 {_quantile(candidate.value)} against {_quantile(baseline.value)} ({ratio:+z.0%})"
     else:
         text = (
             f"{candidate.value:.2%} of {candidate.total:,} against {baseline.value:.2%} of {baseline.total:,} "
-            f"({100 * (candidate.value - baseline.value):+.2f} points)"
+            f"({100 * (candidate.value - baseline.value):+z.2f} points)"
         )
     what = (
         f"{gate.name} beyond the edge"
@@ -166,11 +166,19 @@ def _evidence(shown: GateReport) -> str:
 def _power(log10: float | None) -> str:
     if log10 is None:
         return "none"
-    return f"{10**log10:.3g}" if abs(log10) < 5 else f"1e{log10:+.0f}"
+    return _digits(10**log10) if abs(log10) < 5 else f"1e{log10:+.0f}"
 
 
-def _quantile(value: float | None) -> str:
-    return "beyond the last bucket" if value is None else f"{value:.3g}"
+def _quantile(seconds: float | None) -> str:
+    if seconds is None:
+        return "beyond the last bucket"
+    return f"{_digits(1000 * seconds)} ms" if seconds < 1 else f"{_digits(seconds)} s"
+
+
+def _digits(number: float) -> str:
+    """Return a number in three digits, large ones with separators and not with an exponent."""
+    text = f"{number:.3g}"
+    return f"{float(text):,.0f}" if "e+" in text else text
 
 
 def _unseen(gate: Gate, evidence: Evidence, trouble: Trouble | None) -> str:

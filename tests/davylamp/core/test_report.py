@@ -78,7 +78,7 @@ def test_a_regression_is_said_with_its_evidence_and_the_limit() -> None:
     shown = of_errors(5, 40, 1)
     assert shown.verdict is Verdict.REGRESSED
     assert shown.sentence == (
-        "errors 8.00% of 500 against 1.00% of 500 (+7.00 points), evidence of a regression 2.33e+04, limit 100"
+        "errors 8.00% of 500 against 1.00% of 500 (+7.00 points), evidence of a regression 23,300, limit 100"
     )
 
 
@@ -98,7 +98,7 @@ def test_the_same_evidence_is_further_from_the_limit_among_more_gates() -> None:
         }
     )
     errors, clicks = judge(both, observe(both, begin(both), found, window(0, 10)))[1]
-    assert errors.sentence.endswith("evidence of a regression 2.33e+04, limit 200")
+    assert errors.sentence.endswith("evidence of a regression 23,300, limit 200")
     assert clicks.threshold == pytest.approx(math.log10(400))
 
 
@@ -123,9 +123,9 @@ def test_a_variant_without_requests_is_said_to_have_none(silent: str) -> None:
 def test_latency_is_said_as_the_95th_percentile_of_both() -> None:
     same = of_latency(FINE, spread(FINE, 15, 500), spread(FINE, 15, 500))
     slower = of_latency(FINE, spread(FINE, 15, 500), spread(FINE, 17, 500))
-    assert same.sentence.startswith("latency p95 0.0449 against 0.0449 (+0%), evidence that it is no worse 1e+")
+    assert same.sentence.startswith("latency p95 44.9 ms against 44.9 ms (+0%), evidence that it is no worse 1e+")
     assert slower.verdict is Verdict.REGRESSED
-    assert slower.sentence.startswith("latency p95 0.0543 against 0.0449 (+21%), evidence of a regression 1e+")
+    assert slower.sentence.startswith("latency p95 54.3 ms against 44.9 ms (+21%), evidence of a regression 1e+")
     assert slower.difference == pytest.approx(0.0543 - 0.0449, abs=1e-4)
     assert (slower.candidate or Side(0)).events is None
 
@@ -133,7 +133,7 @@ def test_latency_is_said_as_the_95th_percentile_of_both() -> None:
 def test_a_candidate_slower_than_the_last_bucket_is_said_to_be_so() -> None:
     shown = of_latency(FINE, spread(FINE, 15, 500), spread(FINE, 29, 500))
     assert shown.verdict is Verdict.REGRESSED
-    assert shown.sentence.startswith("latency p95 beyond the last bucket against 0.0449, evidence of a regression 1e+")
+    assert shown.sentence.startswith("latency p95 beyond the last bucket against 44.9 ms, evidence of a regression 1e+")
     assert shown.difference is None
 
 
@@ -147,7 +147,24 @@ def test_latency_on_coarse_buckets_is_said_as_a_share_beyond_the_edge() -> None:
 def test_a_percentile_of_nothing_has_an_endless_ratio() -> None:
     side = Side(10, None, 0.0)
     shown = GateReport("latency", Verdict.INCONCLUSIVE, True, "", baseline=side, candidate=Side(10, None, 0.5))
-    assert sentence(LATENCY, shown) == ("latency p95 0.5 against 0 (+inf%), evidence that it is no worse none of none")
+    assert sentence(LATENCY, shown) == (
+        "latency p95 500 ms against 0 ms (+inf%), evidence that it is no worse none of none"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.00536, "5.36 ms"), (0.9999, "1,000 ms"), (1.25, "1.25 s"), (1234.0, "1,230 s")]
+)
+def test_a_percentile_is_said_with_its_unit_and_without_an_exponent(seconds: float, text: str) -> None:
+    side = Side(10, None, seconds)
+    shown = GateReport("latency", Verdict.INCONCLUSIVE, True, "", baseline=side, candidate=side)
+    assert sentence(LATENCY, shown).startswith(f"latency p95 {text} against {text} (+0%)")
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_minus() -> None:
+    baseline, candidate = Side(10, None, 0.00790), Side(10, None, 0.00788)
+    shown = GateReport("latency", Verdict.INCONCLUSIVE, True, "", baseline=baseline, candidate=candidate)
+    assert "(+0%)" in sentence(LATENCY, shown)
 
 
 # Gates without evidence
