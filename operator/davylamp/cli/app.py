@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
     from davylamp.cli.cluster import Cluster
 
-_EXIT_CODES = "Exit codes: " + "; ".join(f"{code.value} {MEANINGS[code]}" for code in ExitCode) + "."
+_EXIT_CODES = "\b\nExit codes:\n" + "\n".join(
+    textwrap.fill(f"  {code.value}  {MEANINGS[code]}", width=76, subsequent_indent="     ") for code in ExitCode
+)
 
 app = typer.Typer(
     name="davylamp",
@@ -65,7 +68,7 @@ def list_rollouts(  # noqa: PLR0913 - each parameter is an option
         _console(no_color=no_color).print(text, soft_wrap=True)
 
 
-@app.command()
+@app.command(short_help="Show a rollout: steps, weight, signals and their evidence.")
 def get(  # noqa: PLR0913 - as for list
     name: Name,
     *,
@@ -98,7 +101,7 @@ def get(  # noqa: PLR0913 - as for list
     console.print(render(rollout, clock.now(), policy=live.policy_of(cluster, rollout)))
 
 
-@app.command(epilog=_EXIT_CODES)
+@app.command(epilog=_EXIT_CODES, short_help="Wait for the end of a rollout; the exit code says which.")
 def status(  # noqa: PLR0913 - as for list
     name: Name,
     *,
@@ -130,7 +133,7 @@ def status(  # noqa: PLR0913 - as for list
     raise typer.Exit(code)
 
 
-@app.command()
+@app.command(short_help="Say why a rollout stands where it is, and what you can do.")
 def explain(
     name: Name,
     *,
@@ -153,7 +156,10 @@ def explain(
     _console(no_color=no_color).print(explanation(rollout, SystemClock().now(), policy=policy, policy_trouble=trouble))
 
 
-@app.command(epilog="Exit codes: 0 nothing would be refused; 2 something would.")
+@app.command(
+    epilog="Exit codes: 0 nothing would be refused; 2 something would.",
+    short_help="Check manifests without a cluster.",
+)
 def lint(
     files: Annotated[list[Path], typer.Argument(help='Files or folders of YAML; "-" for the standard input.')],
     *,
@@ -164,6 +170,7 @@ def lint(
 ) -> None:
     """Check manifests without a cluster: what the API server would refuse, and what may not be meant."""
     from davylamp.cli.lint import lint as check
+    from davylamp.cli.quantity import counted
     from davylamp.cli.texts import read_texts
 
     report = check(read_texts(files))
@@ -172,14 +179,14 @@ def lint(
     else:
         for finding in report.findings:
             typer.echo(str(finding))
-        typer.echo(f"{report.objects} objects, {len(report.findings)} findings", err=True)
+        typer.echo(f"{counted(report.objects, 'object')}, {counted(len(report.findings), 'finding')}", err=True)
     if report.failed or (strict and report.findings):
         raise typer.Exit(ExitCode.WRONG)
 
 
-app.command()(replay)
-app.command()(calibrate)
-app.command()(plan)
+app.command(short_help="Run a rollout over the past: what would its policy have done?")(replay)
+app.command(short_help="Compare the baseline's pods: which margin do they need?")(calibrate)
+app.command(short_help="Say how soon a rollout's gates would find a regression.")(plan)
 
 
 @app.command()
@@ -198,7 +205,7 @@ def version(
         typer.echo(f"davylamp {__version__}")
 
 
-@app.command()
+@app.command(short_help="Print what completes words in a shell or in kubectl.")
 def completion(shell: Annotated[Shell, typer.Argument(help="Who completes words.")]) -> None:
     """Print a script that lets a shell, or kubectl, complete commands, options and names of rollouts."""
     from davylamp.cli.completion import script

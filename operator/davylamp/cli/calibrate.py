@@ -125,6 +125,11 @@ def advice(gauged: Gauged) -> str:
         )
     have, pods = spelled(gate.margin), max(gauged.margins)
     need = gauged.margins[pods]
+    if _uneventful(gauged):
+        return (
+            "not enough to say: the range has no event, or nothing but events; choose a longer one. Until then the "
+            f"margin {have} and the allowance of the gate stand untried"
+        )
     if need is None:
         return "no margin is wide enough: make the pods alike first (nodes, limits, warm-up)"
     if not spread.seen:
@@ -138,8 +143,10 @@ def advice(gauged: Gauged) -> str:
 def _print(subject: Subject, found: Calibration, *, no_color: bool) -> None:
     from rich.console import Console
 
+    from davylamp.cli.quantity import counted
+
     console = Console(no_color=True if no_color else None, highlight=False, markup=False, emoji=False)
-    console.print(f"{subject.plan.pair.baseline} in {subject.name.namespace}: {len(found.pods)} pods\n")
+    console.print(f"{subject.plan.pair.baseline} in {subject.name.namespace}: {counted(len(found.pods), 'pod')}\n")
     for caution in found.cautions:
         console.print(f"Caution: {caution}.\n")
     console.print(_gates(found))
@@ -148,7 +155,7 @@ def _print(subject: Subject, found: Calibration, *, no_color: bool) -> None:
         console.print(f"  {gauged.gate.name}: {advice(gauged)}")
     if found.runs:
         half = len(found.runs[0].candidate)
-        console.print(f"\nHalf against half, {len(found.pods) - half} pods against {half}: false alarms")
+        console.print(f"\nHalf against half, {counted(len(found.pods) - half, 'pod')} against {half}: false alarms")
         for rule, (alarms, total) in shares(found).items():
             console.print(f"  {alarms} of {total}  {rule}")
         console.print("  The runs share their samples, so that one bad pod or hour counts in many of them.")
@@ -165,6 +172,9 @@ def _gates(found: Calibration) -> Table:
     for each in found.gauged:
         if each.spread is None:
             table.add_row(each.gate.name, "", "not measured", "", _phi(each), "")
+            continue
+        if _uneventful(each):
+            table.add_row(each.gate.name, _mean(each), "cannot be seen", "", _phi(each), "")
             continue
         needed = "; ".join(
             f"{number}: {'none is wide enough' if margin is None else spelled(margin)}"
@@ -195,6 +205,11 @@ def _high(each: Gauged) -> str:
 def _phi(each: Gauged) -> str:
     found = each.dispersion
     return "" if found is None else f"{found.phi:.2f} ± {found.standard_error:.2f}"
+
+
+def _uneventful(each: Gauged) -> bool:
+    """Whether a share is nought or all, so that its pods cannot differ and no odds follow from it."""
+    return each.spread is not None and not _latency(each) and each.spread.mean in {0.0, 1.0}
 
 
 def _latency(each: Gauged) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -192,9 +192,18 @@ def _parsed(model: type[Strict], raw: Mapping[str, Any]) -> tuple[Strict | None,
         cause = error.__cause__
         if not isinstance(cause, ValidationError):
             return None, [((), str(error))]
-        return None, [_fault(model, fault) for fault in cause.errors(include_url=False)]
+        faults = cause.errors(include_url=False)
+        return None, [_fault(model, fault) for fault in faults if not _follows(fault, faults)]
     except RecursionError:
         return None, [((), "values lie too deep")]
+
+
+def _follows(fault: Any, faults: Sequence[Any]) -> bool:
+    """Whether a list is too short only because its items, which have faults of their own, were not counted."""
+    size = len(fault["loc"])
+    return fault["type"] == "too_short" and any(
+        len(other["loc"]) > size and other["loc"][:size] == fault["loc"] for other in faults
+    )
 
 
 def _fault(model: type[Strict], fault: Any) -> tuple[Location, str]:
@@ -208,6 +217,10 @@ def _fault(model: type[Strict], fault: Any) -> tuple[Location, str]:
             return path, f"this field is needed: add {path[-1]}"
         case "string_type":
             return path, f"write a text in quotes, not {fault['input']!r}: YAML reads it as something else"
+        case "too_short":
+            return path, f"the list needs at least {fault['ctx']['min_length']} of what belongs in it: add it"
+        case "enum" | "literal_error":
+            return path, f"write {fault['ctx']['expected']}, not {fault['input']!r}"
         case _:
             return path, message
 

@@ -39,15 +39,15 @@ def difference(number: float, unit: Unit, minus: str) -> str:
 
 
 def limits(low: float | None, high: float | None, unit: Unit, minus: str) -> str:
-    """Return the limits of a difference in square brackets, in the unit of `difference`."""
+    """Return the limits of a difference in the unit of `difference`: in square brackets, or the one that there is."""
     factor = 100 if unit is Unit.SHARE else 1000
 
-    def limit(number: float | None, unbounded: str) -> str:
-        if number is None:
-            return unbounded
+    def limit(number: float) -> str:
         return ("+" if number >= 0 else minus) + _digits(abs(number) * factor)
 
-    return f"[{limit(low, f'{minus}inf')}, {limit(high, '+inf')}]"
+    if low is None or high is None:
+        return f"at least {limit(low)}" if low is not None else f"at most {limit(high)}" if high is not None else ""
+    return f"[{limit(low)}, {limit(high)}]"
 
 
 def e_value(log10: float | None, unknown: str) -> str:
@@ -64,6 +64,11 @@ def e_value(log10: float | None, unknown: str) -> str:
 def count(number: float) -> str:
     """Return a count with separators."""
     return f"{number:,.0f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a count of things with their name, in the plural that takes an s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def age(since: datetime, now: datetime) -> str:

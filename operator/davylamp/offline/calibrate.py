@@ -157,8 +157,8 @@ def cautions(pods: int, gauged: Sequence[Gauged]) -> tuple[str, ...]:
     elif pods < FEW_PODS:
         found.append(
             f"the baseline has {pods} pods, and a half of them is a single pod: a pod is not a version. The spread "
-            f"rests on {pods - 1} differences, so the margins below are little more than a guess; calibrate with at "
-            f"least {FEW_PODS} pods"
+            f"rests on {pods - 1} difference{'' if pods == 2 else 's'}, so the margins below are little more than a "
+            f"guess; calibrate with at least {FEW_PODS} pods"
         )
     found += [
         f"{each.gate.name}: errors come in bursts (phi {each.dispersion.phi:.2f} is above 1.2): single requests are "

@@ -117,5 +117,5 @@ def _sentence(wanted: tuple[Wanted, ...], request: Request) -> str:
     where = "" if first.scope.label in first.labels else f" in namespace {first.namespace}"
     return (
         f"no series of {bounded(names)} with {bounded(selector_of_labels(first.labels))}{where} "
-        f"has a sample of the last {seconds:g} s"
+        f"has a sample of the last {seconds:.0f} s"
     )

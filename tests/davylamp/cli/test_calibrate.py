@@ -82,6 +82,7 @@ def test_what_to_write_into_the_spec_follows_from_what_was_seen() -> None:
         wider == "write gates: errors: margin: {oddsRatio: 1.3} (it is {oddsRatio: 1.25}), with 4 pods of the candidate"
     )
     assert "no margin is wide enough" in said(replace(alike, spread=seen, margins={4: None}))
+    assert "no event" in said(replace(alike, spread=replace(seen, mean=0.0, sd=0.0), margins={4: None}))
 
 
 @pytest.mark.parametrize(

@@ -58,12 +58,19 @@ def test_what_is_documented_has_no_error(name: str) -> None:
         (append("spec.notify", {"channel": "oncall"}), "spec", "oncall twice"),
         (put("spec.candidate.backend", {"name": "credit-fp32", "port": 8080}), "spec", "the same backend"),
         (put("spec.paused", "no"), "spec.paused", "boolean"),
+        (put("spec.steps", []), "spec.steps", "at least 1"),
+        (put("spec.signals.preset", "another"), "spec.signals.preset", "write 'mlserver' or 'envoy', not 'another'"),
     ],
 )
 def test_what_would_be_refused_is_found_with_its_field_and_remedy(change: Change, field: str, words: str) -> None:
     found = errors_of(check(changed(rollout(), change)))
     assert [place for place, _ in found][:1] == [field], found
     assert words in found[0][1]
+
+
+def test_a_list_of_faulty_items_is_not_called_too_short() -> None:
+    found = errors_of(check(changed(rollout(), put("spec.steps", [{"weight": 5, "bake": "5 m"}]))))
+    assert [place for place, _ in found] == ["spec.steps[0].bake"]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +153,7 @@ def test_the_command_ends_by_what_it_found(tmp_path: Path, capsys: pytest.Captur
     bad.write_text(yaml.safe_dump(changed(rollout(), drop("spec.route"), put("metadata.name", "other"))))
 
     assert call(capsys, "lint", str(good)).code == 0
+    assert "1 object, 1 finding" in call(capsys, "lint", str(bad)).err
     folder = call(capsys, "lint", str(tmp_path), "-o", "json")
     assert folder.code == 2
     found = json.loads(folder.out)

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from davylamp.api.v1alpha1.policy import PolicySpec
 from davylamp.api.v1alpha1.status import Signal
-from davylamp.cli import signal_rows
+from davylamp.cli import quantity, signal_rows
 from davylamp.cli.glyphs import ASCII, UNICODE
 from davylamp.cli.view import render, render_many, summary
 from tests.davylamp.api.manifests import paths
@@ -30,6 +30,21 @@ def test_a_rollout_looks_as_it_was_drawn(situation: str, width: int) -> None:
 def test_several_rollouts_look_as_they_were_drawn() -> None:
     pictures = render_many([baking(), rolled_back()], NOON)
     assert_golden("many-100", drawn(pictures, 100))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (-0.001, 0.002, "[-0.10, +0.20]"),
+        (0.0, None, "at least +0.00"),
+        (None, 0.05, "at most +5.00"),
+        (None, None, ""),
+    ],
+)
+def test_limits_of_which_one_is_not_known_are_shown_by_the_other(
+    low: float | None, high: float | None, text: str
+) -> None:
+    assert quantity.limits(low, high, quantity.Unit.SHARE, "-") == text
 
 
 @situations
