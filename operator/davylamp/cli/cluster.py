@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ _TIMEOUT: Final = (5.0, 15.0)
 #: A watch ends after this long, and the object is read afresh: what a watch may have lost is found then.
 _RESYNC: Final = 30
 _SHOWN: Final = 300
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 _RETRY: Final = 1.0
 
 
@@ -68,6 +70,7 @@ class Cluster:
     def rollouts(self, namespace: str | None, selector: str = "") -> list[Manifest]:
         """Return the ModelRollouts of a namespace, or (None) of all."""
         what, options = "list modelrollouts", {"label_selector": selector}
+        _refuse_bad_name("namespace", namespace)
         if namespace is None:
             address: tuple[str, ...] = (GROUP, VERSION, MODEL_ROLLOUT.plural)
             found = self._read(self._objects.list_cluster_custom_object, address, what, namespace, **options)
@@ -79,6 +82,8 @@ class Cluster:
 
     def rollout(self, name: str) -> Manifest:
         """Return one ModelRollout."""
+        _refuse_bad_name("namespace", self.namespace)
+        _refuse_bad_name("ModelRollout", name)
         address = (GROUP, VERSION, self.namespace, MODEL_ROLLOUT.plural, name)
         what = f"get modelrollout {name}"
         found: Manifest = self._read(self._objects.get_namespaced_custom_object, address, what, self.namespace)
@@ -169,6 +174,13 @@ class Cluster:
         reason = getattr(error, "reason", None) or error
         text = f"the API server {self._connection.server} cannot be reached: {shortened(str(reason), _SHOWN)}"
         return FailureError(text, ExitCode.UNREACHABLE)
+
+
+def _refuse_bad_name(kind: str, name: str | None) -> None:
+    """Refuse what is no name before it becomes part of a path, where it would mean something else."""
+    if name is not None and not _NAME.fullmatch(name):
+        text = f"{name!r} is not the name of a {kind}: names are lower-case letters, digits, '-' and '.'"
+        raise FailureError(text, ExitCode.WRONG)
 
 
 def _refusal(error: client.ApiException, what: str, namespace: str | None) -> FailureError:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from davylamp.core.attempts import tidying
 from davylamp.core.case import Case, ended, facts, hold, ruled, stay
-from davylamp.core.model import NONE, Outcome, Phase, Reason, Ruling, Verdict
+from davylamp.core.model import NONE, Attempt, Outcome, Phase, Reason, Ruling, Verdict
 from davylamp.core.moves import Decision, Lower, Release, Restore
 from davylamp.core.world import RouteTrouble, RouteView
 
@@ -27,6 +27,21 @@ def let_go(case: Case) -> Decision | None:
     action = Lower(case.attempt, NONE, Ruling.ROLLBACK) if lowers else Restore()
     case = replace(case, progress=replace(ruled(case, Ruling.ROLLBACK, Reason.DELETED), requested=NONE))
     return stay(case, Phase.ROLLING_BACK, Reason.DELETED, message, action=action)
+
+
+def last_act(route: RouteView | RouteTrouble, attempt: Attempt) -> Lower | Restore | None:
+    """Return what gives the baseline its route back when an object is gone without having been let go.
+
+    Parameters
+    ----------
+    route
+        As it is now.
+    attempt
+        The one that was at work when the object went.
+    """
+    if not isinstance(route, RouteView) or route.attempt != attempt.id:
+        return None
+    return Lower(attempt.id, NONE, Ruling.ROLLBACK) if route.weight > NONE else Restore()
 
 
 def _held_by_us(case: Case, view: RouteView) -> bool:

@@ -9,19 +9,22 @@ import asyncio
 import contextlib
 import heapq
 import itertools
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
+from davylamp.api.v1alpha1.convert import pair_ref
 from davylamp.core.decide import decide
 from davylamp.core.evidence import new_stratum
 from davylamp.core.looking import begins_anew, stratum_start
-from davylamp.core.model import Phase, Reason, Severity
+from davylamp.core.model import Attempt, Phase, Reason, Severity
 from davylamp.core.moves import Decision, Fact, Lower, Restore
 from davylamp.core.outbox import next_due
 from davylamp.core.plan import Plan
+from davylamp.core.safety import last_act
 from davylamp.core.world import RouteView
 from davylamp.errors import DavylampError, SpecError
 from davylamp.ports import Clock
@@ -44,6 +47,8 @@ _FIRST_RETRY: Final = timedelta(milliseconds=250)
 _LAST_RETRY: Final = timedelta(seconds=4)
 #: A scrape is visible in Prometheus this long after its time stamp.
 _SCRAPE_DELAY: Final = timedelta(milliseconds=80)
+#: Seconds between tries to give a route back whose object is gone.
+_LAST_TRIES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 #: Rollouts that are over are looked at this often.
 _REST: Final = timedelta(minutes=5)
 
@@ -110,6 +115,24 @@ class Engine:
         self._due.pop(uid, None)
         if session := self._sessions.pop(uid, None):
             self._parts.telemetry.forget(session.name)
+            if session.progress.attempt is not None and not session.progress.ended:
+                self._in_background(self._give_back(session, session.progress.attempt))
+
+    async def _give_back(self, session: Session, attempt: Attempt) -> None:
+        """Give the baseline its route back, if somebody took the finalizer off an object and deleted it at work."""
+        ref = pair_ref(attempt.pair, session.name.namespace)
+        for pause in _LAST_TRIES:
+            try:
+                while self._parts.leadership.valid:
+                    route = await self._parts.observer.router.read(ref)
+                    action = last_act(route.view, attempt)
+                    if action is None:
+                        return
+                    _log.warning("given_back", rollout=str(session.name), why="deleted without being let go")
+                    await self._parts.observer.router.write(ref, route, action, self._parts.leadership.epoch)
+            except DavylampError as error:
+                _log.warning("not_given_back", rollout=str(session.name), why=str(error))
+                await asyncio.sleep(pause)
 
     def hide(self) -> None:
         """Show no state of any rollout, since another process leads now."""
@@ -132,9 +155,7 @@ class Engine:
                 continue
             await self._slots.acquire()
             self._busy.add(uid)
-            task = asyncio.create_task(self._turn(uid))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._in_background(self._turn(uid))
 
     async def drain(self, patience: timedelta) -> None:
         """Let what is under way come to its end, after `run` has ended; what takes longer is cut off."""
@@ -304,7 +325,10 @@ class Engine:
         ):
             return
         self._delivering.add(session.uid)
-        task = asyncio.create_task(self._delivery(session))
+        self._in_background(self._delivery(session))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

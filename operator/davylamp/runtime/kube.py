@@ -204,8 +204,10 @@ def _answer(status: int, text: bytes, where: str) -> dict[str, Any]:
     words = str(data.get("message", "") if isinstance(data, dict) else "")[:_LONGEST_WORDS] or f"status {status}"
     if status in {404, 410}:
         raise NotFound(f"{where}: {words}")
-    if status == 409 or (status == 422 and _failed_test(data)):
+    if status == 409:
         raise Conflict(f"{where}: {words}")
+    if status == 422 and _failed_test(data):
+        raise Conflict(f"{where}: the object has changed since it was read")
     if status == 429 or status >= 500 or status == 401:
         raise Unavailable(f"the API server answered {where} with {status}: {words}")
     raise SpecError(f"{where} is refused: {words}")

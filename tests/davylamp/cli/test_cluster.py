@@ -15,8 +15,9 @@ import pytest
 import yaml
 from kubernetes import client
 
-from davylamp.cli.cluster import NotThereError, _refusal
-from davylamp.cli.failure import ExitCode
+from davylamp.cli.cluster import Cluster, NotThereError, _refusal
+from davylamp.cli.failure import ExitCode, FailureError
+from davylamp.cli.kubeconfig import Connection
 from e2e.lab import Lab
 from tests.davylamp.api.manifests import CRDS
 from tests.davylamp.cli import rollouts
@@ -214,6 +215,21 @@ def test_what_is_not_there_ends_with_5(home: Home) -> None:
     ended = home.call("get", "nothing")
     assert ended.code == ExitCode.REFUSED
     assert f"cannot get modelrollout nothing: there is none in namespace {home.namespace}" in ended.err
+
+
+@pytest.mark.parametrize("name", ["", "credit%00", "../configmaps/x", "Credit", "a" * 254])
+def test_what_is_no_name_is_refused_before_anything_is_asked(home: Home, name: str) -> None:
+    ended = home.call("get", name)
+    assert ended.code == ExitCode.WRONG
+    assert "is not the name of a ModelRollout" in ended.err
+
+
+def test_what_is_no_namespace_is_refused_before_anything_is_asked() -> None:
+    cluster = Cluster(Connection(client.ApiClient(), "a/b?x=1", "https://nowhere.test"))
+    with pytest.raises(FailureError, match=r"'a/b\?x=1' is not the name of a namespace"):
+        cluster.rollouts(cluster.namespace)
+    with pytest.raises(FailureError, match="is not the name of a namespace"):
+        cluster.rollout("credit")
 
 
 def with_token(home: Home, tmp_path: Path, token: str) -> str:

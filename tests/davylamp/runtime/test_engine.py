@@ -211,6 +211,21 @@ async def test_what_is_deleted_gets_its_route_back_and_goes(premises: Premises, 
     assert requests == []
 
 
+async def test_a_route_is_given_back_although_somebody_took_the_finalizer_off_and_deleted_the_object(
+    premises: Premises,
+) -> None:
+    premises.rollout(steps=[{"weight": 20, "bake": "1h"}])
+    before = premises.lab.api.get(premises.route_path())
+    async with operating():
+        await premises.until(lambda: premises.serves(20), "the candidate has traffic")
+        # The loop of the operator stands still in between, so that it cannot put the finalizer back.
+        premises.lab.api.merge(premises.path(), {"metadata": {"finalizers": None}})
+        premises.lab.api.delete(premises.path())
+        assert premises.lab.api.find(premises.path()) is None
+        await eventually(lambda: premises.marks() == {}, "the route is clean")
+    assert premises.lab.api.get(premises.route_path())["spec"] == before["spec"]
+
+
 async def test_an_object_that_others_hold_is_let_go_once(premises: Premises, requests: list[str], looks: Looks) -> None:
     premises.rollout()
     premises.lab.api.merge(premises.path(), {"metadata": {"finalizers": ["example.org/held"]}})
