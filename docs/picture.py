@@ -49,9 +49,9 @@ def picture(source: Path) -> str:
     """
     shown: dict[str, Any] = yaml.safe_load(source.read_text(encoding="utf-8"))
     console = Console(
-        record=True, width=118, file=io.StringIO(), force_terminal=True, color_system="truecolor", height=100
+        record=True, width=126, file=io.StringIO(), force_terminal=True, color_system="truecolor", height=100
     )
     console.print(render_many(shown["rollouts"], datetime.fromisoformat(shown["at"])))
     return console.export_svg(
-        title="davylamp get --watch", theme=MONOKAI, code_format=_FRAME, unique_id="live-view", font_aspect_ratio=0.61
+        title="make demo", theme=MONOKAI, code_format=_FRAME, unique_id="live-view", font_aspect_ratio=0.61
     )
