@@ -24,7 +24,7 @@ WITH_NAMESPACES := $(PY) -m e2e.lab exec --bare --
 help: ## Say what can be made
 	@printf 'make TARGET [PYTHON=/path/to/python3.12]\n\n'
 	@sed -n 's/^\([a-z][a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | while IFS="$$(printf '\t')" read -r name text; \
-		do printf '  %-16s%s\n' "$$name" "$$text"; done
+		do printf '  %-18s%s\n' "$$name" "$$text"; done
 
 .PHONY: venv
 venv: ## Install the locked environment into .venv

@@ -112,7 +112,7 @@ def _usage(lab: Lab, state: str) -> str:
         "",
         "Its addresses are valid inside its network. To work there:",
         "  make lab-exec CMD='kubectl get ns'",
-        "  python -m e2e.lab exec -- bash",
+        "  .venv/bin/python -m e2e.lab exec -- bash",
         "  make lab-down",
     ]
     return "\n".join(lines)
