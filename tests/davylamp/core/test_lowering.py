@@ -7,6 +7,8 @@ import pytest
 
 from davylamp.core.model import ALL, NONE, Outcome, Phase, Quarantine, Reason, Ruling, Severity, Weight
 from davylamp.core.moves import Decision, Lower, Prepare, Release, Repoint, Restore
+from davylamp.core.safety import last_act
+from davylamp.core.world import RouteView
 from tests.davylamp.core.rollouts import (
     ATTEMPT,
     CLEAN,
@@ -78,6 +80,16 @@ def test_a_candidate_without_endpoints_loses_what_a_damaged_status_knows_nothing
 def test_traffic_that_somebody_else_gave_the_candidate_is_not_taken_for_lost() -> None:
     theirs = prepared().route_says(weight=Weight(3), asked=None, attempt=None, prepared=False).endpoints(candidate=0)
     assert theirs.decide().progress.reason is not Reason.CANDIDATE_LOST
+
+
+def test_the_last_act_for_an_object_that_is_gone_lowers_and_then_restores() -> None:
+    attempt, view = baked_at(25).progress.attempt, baked_at(25).route
+    assert attempt is not None
+    assert isinstance(view, RouteView)
+    assert last_act(view, attempt) == TO_ZERO
+    assert last_act(replace(view, weight=NONE), attempt) == Restore()
+    assert last_act(replace(view, attempt="another-1"), attempt) is None
+    assert last_act(MISSING, attempt) is None
 
 
 def test_a_rollback_names_the_guilty_gates_with_their_numbers() -> None:
