@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for names, part in _PARTS.items():
             if not options.only or options.only & set(names.split(",")):
                 rows += part(campaign, delay)
+                _report(options, perf_counter() - began, rows, [])  # what is measured is kept, whatever follows
         if not options.only or _RIVALS in options.only:
             found = rivals.judged(campaign, delay)
     finally:
@@ -50,8 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout.write(f"{table(rows)}\n\n" if rows else "")
     sys.stdout.write(f"{rivals.table(found)}\n\n" if found else "")
     sys.stdout.write(f"{seconds / 60:.1f} min, scale {options.scale:g}\n")
-    if options.report:
-        _report(options, seconds, rows, found)
+    _report(options, seconds, rows, found)
     if options.plots and found:
         options.plots.mkdir(parents=True, exist_ok=True)
         plots.draw(found, options.plots / "delay-and-false-rollbacks.svg")
@@ -59,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(options: argparse.Namespace, seconds: float, rows: Sequence[Row], found: Sequence[rivals.Judged]) -> None:
+    if not options.report:
+        return
     machine = {"python": platform.python_version(), "cores": os.cpu_count(), "machine": platform.machine()}
     report = {
         "scale": options.scale,
