@@ -15,7 +15,7 @@ from davylamp.core.decide import decide
 from davylamp.core.evidence import Evidence, source_down
 from davylamp.core.judge import judge
 from davylamp.core.looking import advance, due_window, serving
-from davylamp.core.model import NONE, Pair, Variant
+from davylamp.core.model import NONE, Outcome, Pair, Variant
 from davylamp.core.moves import Lower, Release, Restore
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading
@@ -254,7 +254,21 @@ def _needs_signals(session: Session) -> bool:
 
 
 def _attempts(session: Session, plan: Plan) -> int:
-    return next((q.attempts for q in session.progress.quarantine if q.digest == plan.candidate_digest), 0)
+    """Return the earlier attempts with the candidate; the one that has put it into quarantine is not earlier itself."""
+    progress = session.progress
+    entry = next((q for q in progress.quarantine if q.digest == plan.candidate_digest), None)
+    if entry is None:
+        return 0
+    attempt = progress.attempt
+    own = (
+        attempt is not None
+        and attempt.candidate_digest == entry.digest
+        and any(
+            past.attempt == attempt.id and past.outcome is Outcome.ROLLED_BACK and past.reason == entry.reason
+            for past in progress.history
+        )
+    )
+    return entry.attempts - own
 
 
 def _newest(reading: Reading, variant: Variant) -> datetime | None:

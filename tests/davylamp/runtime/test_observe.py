@@ -1,6 +1,7 @@
 """One look: what fails in it, and what that costs. Router, endpoints and sources fail here as they are told."""
 
 import asyncio
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ from structlog.testing import capture_logs
 
 from davylamp.api.v1alpha1.convert import to_plan
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
-from davylamp.core.model import Attempt, Progress, Variant, Verdict, Weight
+from davylamp.core.model import Attempt, Outcome, PastAttempt, Progress, Quarantine, Variant, Verdict, Weight
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading, SignalReading, Target
 from davylamp.core.world import RouteTrouble, RouteView
@@ -291,6 +292,37 @@ async def test_the_requests_of_one_window_are_counted_by_the_trip_wire_once(
     assert again.world.judgement.candidate_requests is None
     assert again.world.judgement.verdict == first.world.judgement.verdict
     assert len(world.windows) == 2
+
+
+async def test_an_attempt_keeps_its_threshold_when_it_puts_its_candidate_into_quarantine(
+    world: World, session: Session, plan: Plan
+) -> None:
+    await look(world, session, plan)
+    (before,) = session.reports
+    assert session.progress.attempt is not None
+    past = PastAttempt("u-1", Outcome.ROLLED_BACK, "Regressed", NOW, NOW)
+    entry = Quarantine(plan.candidate_digest, NOW + timedelta(hours=1), 1, "Regressed")
+    session.progress = replace(session.progress, history=(past,), quarantine=(entry,))
+    await look(world, session, plan, NOW + timedelta(seconds=10))
+    assert [report.non_inferiority_threshold for report in session.reports] == [before.non_inferiority_threshold]
+
+
+@pytest.mark.parametrize("reason", ["Regressed", "EvidenceTimeout"])
+async def test_an_attempt_after_a_quarantine_needs_twice_the_evidence(
+    world: World, session: Session, plan: Plan, reason: str
+) -> None:
+    await look(world, session, plan)
+    (before,) = session.reports
+    attempt = session.progress.attempt
+    assert attempt is not None
+    entry = Quarantine(plan.candidate_digest, NOW, 1, "Regressed")
+    # What ended without blame has put nobody into quarantine, so the entry is another attempt's.
+    name = "earlier" if reason == "Regressed" else attempt.id
+    past = PastAttempt(name, Outcome.ROLLED_BACK, reason, NOW, NOW)
+    session.progress = replace(session.progress, history=(past,), quarantine=(entry,))
+    await look(world, session, plan, NOW + timedelta(seconds=10))
+    (after,) = session.reports
+    assert after.non_inferiority_threshold == pytest.approx((before.non_inferiority_threshold or 0) + math.log10(2))
 
 
 async def test_a_rollout_that_is_over_reads_nothing(world: World, session: Session, plan: Plan) -> None:
