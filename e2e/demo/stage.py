@@ -155,7 +155,7 @@ class Stage:
                 traffic.start()
                 group.create_task(_until_served(traffic))
         total = sum(case.rate for case in CASES)
-        say(f"held-out people are asked for through Envoy, {total:.0f} requests a second on three routes")
+        say(f"Envoy gets questions about people whom training never saw, {total:.0f} requests a second on three routes")
         try:
             yield
         finally:

@@ -75,7 +75,7 @@ class Lab(Workbench):
         """
         lab = cls(name, lasting=True)
         if not lab.up:
-            raise LabError(f"the lab {lab.name!r} is down: `python -m e2e.lab up` starts it")
+            raise LabError(f"the lab {lab.name!r} is down: `make lab-up`, or `python -m e2e.lab up`, starts it")
         lab.profile = Profile(lab._remembered()["profile"])
         lab._enter(lab._living_namespace())
         return lab

@@ -143,8 +143,10 @@ def _file(path: Path) -> list[tuple[float, float]]:
     try:
         with path.open(encoding="utf-8") as stream:
             text = stream.read(_LARGEST_FILE)
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"--latency-histogram: the file {path} cannot be read: {error}") from error
+    except UnicodeDecodeError as error:
+        raise SpecError(f"--latency-histogram: the file {path} is not text in UTF-8") from error
+    except OSError as error:
+        raise SpecError(f"--latency-histogram: the file {path} cannot be read: {error.strerror}") from error
     below: dict[float, float] = {}
     for edge, count in _SERIES.findall(text):
         below[float(edge)] = below.get(float(edge), 0.0) + float(count)

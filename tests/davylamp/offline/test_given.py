@@ -60,7 +60,7 @@ def test_without_a_histogram_the_assumption_is_said() -> None:
         (Given(50, "1%", histogram="0.1=x,0.2=1"), "'0.1=x' is no \"edge=requests\""),
         (Given(50, "1%", histogram="0.2=1,0.1=1,0.3=1"), "--latency-histogram: edges must be at least three"),
         (Given(50, "1%", histogram="0.1=0,0.2=0,0.3=0"), "holds 0 requests"),
-        (Given(50, "1%", histogram="/no/such/file"), "the file /no/such/file cannot be read"),
+        (Given(50, "1%", histogram="/no/such/file"), "the file /no/such/file cannot be read: No such file or directory"),
         (Given(0, "1%"), "requests a second must be above 0 and finite, got 0"),
     ],
 )

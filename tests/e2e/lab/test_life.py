@@ -167,7 +167,7 @@ def test_a_thread_is_back_where_it_was_when_its_lab_has_stopped(name: str) -> No
 def test_exec_without_a_lab_says_how_to_start_one(name: str) -> None:
     outcome = lab_command("exec", "--name", name, "--", "true")
     assert outcome.returncode == 1
-    assert outcome.stderr == f"lab: the lab '{name}' is down: `python -m e2e.lab up` starts it\n"
+    assert outcome.stderr == f"lab: the lab '{name}' is down: `make lab-up`, or `python -m e2e.lab up`, starts it\n"
 
 
 def test_exec_of_a_command_that_is_not_there_says_so() -> None:
