@@ -60,7 +60,7 @@ def test_without_a_histogram_the_assumption_is_said() -> None:
         (Given(50, "1%", histogram="0.1=x,0.2=1"), "'0.1=x' is no \"edge=requests\""),
         (Given(50, "1%", histogram="0.2=1,0.1=1,0.3=1"), "--latency-histogram: edges must be at least three"),
         (Given(50, "1%", histogram="0.1=0,0.2=0,0.3=0"), "holds 0 requests"),
-        (Given(50, "1%", histogram="/no/such/file"), "the file /no/such/file cannot be read: No such file or directory"),
+        (Given(50, "1%", histogram="/no/such/file"), "/no/such/file cannot be read: No such file or directory"),
         (Given(0, "1%"), "requests a second must be above 0 and finite, got 0"),
     ],
 )
@@ -68,6 +68,13 @@ def test_what_cannot_be_meant_is_refused_with_the_value(given: Given, message: s
     with pytest.raises(SpecError) as refused:
         given.demand(_subject())
     assert message in str(refused.value)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "metrics"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(SpecError, match="metrics is not text in UTF-8"):
+        histogram(str(file))
 
 
 def test_a_file_without_a_histogram_is_refused(tmp_path: Path) -> None:
