@@ -154,7 +154,7 @@ def _gate(signal: Signal) -> str:
         between = quantity.limits(signal.interval.low, signal.interval.high, unit, "-")
         parts.append(f"The difference lies within {between} {'points' if unit is quantity.Unit.SHARE else 'ms'}.")
     if signal.method:
-        parts.append(f"Tested by {_sentence(signal.method)}")
+        parts.append(f"The test: {_sentence(signal.method)}")
     return " ".join(parts)
 
 

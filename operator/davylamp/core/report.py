@@ -9,9 +9,15 @@ from davylamp.core.evidence import Evidence, Stream, Trouble, slowdown
 from davylamp.core.latency import ENOUGH, latency_design
 from davylamp.core.model import Verdict
 from davylamp.core.plan import Gate, SignalKind
+from gatestats.method import Method
 from gatestats.ticks import Estimate, Measure
 
 _LN10: Final = log(10)
+_TESTED: Final = {
+    Method.CONDITIONAL: "by requests",
+    Method.TEMPERED: "by requests, divided by their dispersion",
+    Method.PODWISE: "by requests and by pods",
+}
 #: Coverage of the limits that are shown; decisions use evidence, never these.
 _LEVEL: Final = 0.95
 
@@ -126,7 +132,7 @@ def _method(gate: Gate, evidence: Evidence) -> str:
         design = None if baseline is None else latency_design(baseline, slowdown(gate))
         return "" if design is None else design.sentence
     choice = evidence.methods.get(gate.name)
-    return "" if choice is None else f"{choice.method}: {choice.reason}"
+    return "" if choice is None else f"{_TESTED[choice.method]}: {choice.reason}"
 
 
 def sentence(gate: Gate, shown: GateReport) -> str:

@@ -62,7 +62,7 @@ def test_five_pods_of_the_baseline_are_held_against_those_of_the_candidate() -> 
     assert isinstance(design, PodwiseDesign)
     assert isinstance(design.requests, ErrorRateDesign)
     assert seen.streams["errors"].state.parts[1].totals == (5, 2)
-    assert shown.method == "Podwise: 5 baseline pods, so bursts within a pod are allowed for"
+    assert shown.method == "by requests and by pods: 5 baseline pods, so bursts within a pod are allowed for"
 
 
 def test_both_directions_of_a_counter_are_held_against_its_pods() -> None:
@@ -76,7 +76,7 @@ def test_both_directions_of_a_counter_are_held_against_its_pods() -> None:
 def test_a_gateway_shows_no_pods() -> None:
     seen, shown = rollout(ERRORS, both(pods("envoy", 6, calm), pods("envoy", 6, calm)))
     assert isinstance(seen.streams["errors"].design, ErrorRateDesign)
-    assert shown.method.startswith("Conditional: a gateway counts both variants")
+    assert shown.method.startswith("by requests: a gateway counts both variants")
 
 
 def test_bursts_on_few_pods_before_the_rollout_divide_the_evidence() -> None:
