@@ -78,9 +78,8 @@ def choose_method(
     if baseline_pods >= ENOUGH_PODS:
         reason = f"{baseline_pods} baseline pods, so bursts within a pod are allowed for"
         return Choice(Method.PODWISE, approximate=False, phi=1.0, reason=reason)
-    pods = (
-        f"{baseline_pods} baseline pod{'' if baseline_pods == 1 else 's'} (with {ENOUGH_PODS} bursts are allowed for)"
-    )
+    some = f"{baseline_pods} baseline pod{'' if baseline_pods == 1 else 's'}"
+    pods = f"{some}, and to allow for bursts {ENOUGH_PODS} are needed"
     if dispersion is None:
         reason = f"{pods}; bursts could not be looked for, and requests are taken as independent"
         return Choice(Method.CONDITIONAL, approximate=False, phi=1.0, reason=reason)
