@@ -143,11 +143,11 @@ CALM, LOUD = Dispersion(1.05, 0.1, 300), Dispersion(4.0, 0.5, 300)
         (5, LOUD, {}, Method.PODWISE, False, "5 baseline pods, so bursts"),
         (9, None, {}, Method.PODWISE, False, "9 baseline pods"),
         (9, LOUD, {"shared": True}, Method.CONDITIONAL, False, "a gateway counts both"),
-        (4, LOUD, {}, Method.TEMPERED, True, r"4 baseline pods .* 4\.00 ± 0\.50 .* divided by 5\.00"),
+        (4, LOUD, {}, Method.TEMPERED, True, r"4 baseline pods, .* 4\.00 ± 0\.50 .* divided by 5\.00"),
         (4, LOUD, {"tempers": False}, Method.CONDITIONAL, True, "may be exceeded"),
         (4, CALM, {}, Method.CONDITIONAL, False, r"1\.05 ± 0\.10 before the rollout shows no bursts"),
         (4, Dispersion(1.9, 0.5, 8), {}, Method.CONDITIONAL, False, "shows no bursts"),
-        (1, None, {}, Method.CONDITIONAL, False, "1 baseline pod .* could not be looked for"),
+        (1, None, {}, Method.CONDITIONAL, False, "1 baseline pod, .* could not be looked for"),
         (0, None, {}, Method.CONDITIONAL, False, "0 baseline pods"),
     ],
 )
