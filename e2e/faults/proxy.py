@@ -108,7 +108,7 @@ class Proxy:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-        # A farewell by TLS would take longer than the loop lives, and leave sockets behind.
+        # Without a farewell, as above.
         await self._connector.close(abort_ssl=True)
         await self._client.close()
         await asyncio.sleep(0)
@@ -145,16 +145,26 @@ class Proxy:
         self._streams.add(task)
         try:
             async with self._client.get(_url(self._server, call), headers=headers) as upstream:
-                answer = web.StreamResponse(status=upstream.status)
-                answer.content_type = upstream.content_type
-                await answer.prepare(request)
-                async for piece in upstream.content.iter_any():
-                    await answer.write(piece)
-                return answer
+                try:
+                    return await _passed_on(request, upstream)
+                finally:
+                    # Without a farewell by TLS, which would take longer than the loop may live.
+                    if upstream.connection is not None and upstream.connection.transport is not None:
+                        upstream.connection.transport.abort()
         except (aiohttp.ClientError, OSError):
             return _dropped(request)
         finally:
             self._streams.discard(task)
+
+
+async def _passed_on(request: web.Request, upstream: aiohttp.ClientResponse) -> web.StreamResponse:
+    """Hand a stream on, piece by piece."""
+    answer = web.StreamResponse(status=upstream.status)
+    answer.content_type = upstream.content_type
+    await answer.prepare(request)
+    async for piece in upstream.content.iter_any():
+        await answer.write(piece)
+    return answer
 
 
 def _url(server: str, call: Call) -> URL:

@@ -268,7 +268,9 @@ def _gain(value: float | None, measure: Measure, bound: float | None) -> float |
         return None
     if measure is Measure.ODDS_RATIO:
         return _multiplied(value, bound) - value
-    return value * (bound - 1) if measure in {Measure.RATIO, Measure.SLOWDOWN} else bound
+    if measure in {Measure.RATIO, Measure.SLOWDOWN}:
+        return value * (bound - 1)
+    return bound if measure is Measure.DIFFERENCE else None
 
 
 def _multiplied(share: float, odds_ratio: float) -> float:
