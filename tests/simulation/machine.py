@@ -19,6 +19,7 @@ from tests.simulation.watch import Violation, Watch, must, weights_of
 SETTLED_AFTER: Final = 60
 #: Looks without a write after which it counts as at rest; together they are longer than the patience with missing data.
 QUIET: Final = 6
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _GOOD: Final = (Metrics.PROVEN, Metrics.PROVEN, Metrics.PROVEN, Metrics.INCONCLUSIVE)
 _fates = st.lists(st.sampled_from([Fate.ANSWERED, *Fate]), max_size=4)
 _operators = st.sampled_from([0, 0, 0, 1])
@@ -238,7 +239,8 @@ class World(RuleBasedStateMachine):
             return
         self.cluster.past_rollouts.clear()
         self.objects += 1
-        self.cluster.apply(f"rollout{self.objects}-0000", PLANS[plan])
+        # The first eight characters tell objects apart, as those of a real uid do.
+        self.cluster.apply(f"rollout{_DIGITS[self.objects % len(_DIGITS)]}-0000", PLANS[plan])
 
     @precondition(lambda self: self.cluster.rollout is not None and self.cluster.rollout.status is not None)
     @rule(lost=st.booleans())

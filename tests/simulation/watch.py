@@ -132,8 +132,11 @@ class Watch:
         self._forget()
 
     def status_damaged(self) -> None:
-        """Note that what was stored is not what was written."""
+        """Note that what was stored is not what was written. What neither status nor route remembers, nobody knows."""
         self.damaged = True
+        rollout = self.cluster.rollout
+        if (rollout is None or rollout.status is None) and not read_marks(self.cluster.route or {}).present:
+            self.lowered = None
         self._forget()
 
     def _forget(self) -> None:
