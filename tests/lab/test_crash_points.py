@@ -78,7 +78,11 @@ def run(stage: RolloutStage, scenario: Scenario) -> None:
     """Begin a rollout; the breaching candidate fails from its second step on."""
     if scenario is Scenario.BREACHING:
         stage.recorder.listen(lambda _: stage.site.fleet.break_candidate(errors=0.6) if stage.weight == 50 else None)
-    stage.apply()
+        # Long enough that the fault, which begins a moment after the weight is seen, is there when promotion is asked.
+        steps = [{"weight": 20, "bake": "1s", "minSamples": 5}, {"weight": 50, "bake": "5s", "minSamples": 40}]
+        stage.apply(steps=steps)
+    else:
+        stage.apply()
 
 
 @pytest.mark.crash
