@@ -40,6 +40,7 @@ Source = Annotated[
         f"A bearer token is taken from ${TOKEN}.",
     ),
 ]
+Policy = Annotated[list[Path] | None, typer.Option("--policy", help="Manifests of the policy. May repeat.")]
 Recording = Annotated[Path | None, typer.Option("--recording", help="Read the samples from this file instead.")]
 Record = Annotated[
     Path | None, typer.Option("--record", help="Write the samples that were read to this file; with gzip if .gz.")

@@ -18,6 +18,7 @@ from davylamp.cli.past import (
     Headers,
     InNamespace,
     Origin,
+    Policy,
     Printed,
     Record,
     Recording,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from davylamp.offline.simulation import Source as Traffic
     from davylamp.offline.subject import Subject
 
-Policy = Annotated[list[Path] | None, typer.Option("--policy", help="Manifests of the policy. May repeat.")]
 Rps = Annotated[
     float | None, typer.Option("--rps", help="Requests a second of both variants together, instead of --source.")
 ]

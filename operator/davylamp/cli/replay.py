@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +19,7 @@ from davylamp.cli.past import (
     MaxErrors,
     MaxP99,
     Origin,
+    Policy,
     Printed,
     Record,
     Recording,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 def replay(  # noqa: PLR0913 - each parameter is an option
     *,
     file: Files = None,
-    policy: Annotated[list[Path] | None, typer.Option("--policy", help="Manifests of the policy. May repeat.")] = None,
+    policy: Policy = None,
     source: Source = None,
     recording: Recording = None,
     begin: From = None,
