@@ -43,6 +43,10 @@ ifeq ($(TESTS),tests)
 	@.ci/step 'coverage of everything' $(PY) -m coverage report --fail-under=80 --format=total
 endif
 
+.PHONY: test-safety
+test-safety: venv ## Look for a sequence of events that breaks an invariant, others each time (EXAMPLES=500 for each of 4)
+	@EXAMPLES=$(or $(EXAMPLES),500) $(PY) -m pytest -n $(WORKERS) tests/simulation/test_safety.py
+
 .PHONY: test-faults
 test-faults: lab-programs models ## Only the part of the tests that kills, cuts off and takes away on the real lab
 	@$(WITH_NAMESPACES) $(PY) -m pytest -n $(WORKERS) --dist loadgroup tests/lab

@@ -290,6 +290,15 @@ def _clock_jumps(world: World) -> None:
         world.look(who=0, fates=[], stale=False)
 
 
+def _clock_set_back(world: World) -> None:
+    serving(world)
+    world.weights_edited(percent=17, times=1)
+    looks(world, Metrics.PROVEN)
+    world.clock_jumps_while_down(seconds=-3600, who=0)
+    world.weights_edited(percent=17, times=1)
+    world.teardown()
+
+
 def _up(metrics: Metrics, times: int = 2) -> Story:
     def story(world: World) -> None:
         about_to_rise(world)
@@ -396,6 +405,9 @@ BUGS: Final[Mapping[str, Bug]] = MappingProxyType(
             _set(interference, "_settle", _settle_unfenced), _late_raise_after_none, "I6", "A3"
         ),
         "a bake is measured by the wall clock": _bug(_set(decide, "_clocked", _by_the_wall), _clock_jumps, "I17"),
+        "what is still to come is waited for": _bug(
+            _set(decide, "_not_ahead", lambda progress, _: progress), _clock_set_back, "L1"
+        ),
         "a bake is carried on to the next step": _bug(
             _set(ladder, "enter", _bake_carried_on), _frequent_looks, "I17", by_chance=True
         ),

@@ -128,10 +128,13 @@ class World(RuleBasedStateMachine):
             self._pass(10)
             self._look(self._leader())
 
-    @rule(baseline=st.integers(0, 1), candidate=st.integers(0, 1))
-    def endpoints_change(self, baseline: int, candidate: int) -> None:
-        """Pods come and go."""
+    @rule(baseline=st.integers(0, 1), candidate=st.integers(0, 1), looks=st.integers(0, 2))
+    def endpoints_change(self, baseline: int, candidate: int, looks: int = 0) -> None:
+        """Pods come and go, and the leader may see it at once."""
         self.cluster.baseline_ready, self.cluster.candidate_ready = baseline, candidate
+        for _ in range(looks):
+            self._pass(10)
+            self._look(self._leader())
 
     @rule()
     def endpoints_recover(self) -> None:

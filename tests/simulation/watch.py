@@ -184,7 +184,8 @@ class Watch:
                 must(lowers, "I20", f"regressed at {seen.progress.phase}, and the answer is {decision.action}")
             if world.candidate_ready == 0:
                 must(lowers, "I13", f"no endpoint at {seen.progress.phase}, and the answer is {decision.action}")
-        if seen.serving and seen.attempt in self.rolled_back and not over:
+        current = self.cluster.rollout is not None and seen.rollout.status is self.cluster.rollout.status
+        if seen.serving and seen.attempt in self.rolled_back and not over and current:
             must(lowers, "I2", f"rolled back, still {world.route}, and the answer is {decision.action}")
         fresh = seen.progress.ruling is not Ruling.ROLLBACK and decision.progress.ruling is Ruling.ROLLBACK
         known = isinstance(world.route, RouteView) and world.route.ruling is Ruling.ROLLBACK
@@ -257,6 +258,8 @@ class Watch:
         _check_ownership(before, after)
         if later.ruling is Ruling.ROLLBACK and later.attempt:
             self.rolled_back.add(later.attempt)
+        if later.attempt != self.lowered:
+            self.lowered = None  # another attempt has begun, at weight 0
         if earlier.epoch is not None and later.epoch is not None:
             must(later.epoch >= earlier.epoch, "I6", f"{earlier.epoch} to {later.epoch}")
         if later.attempt in self.rolled_back:

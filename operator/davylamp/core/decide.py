@@ -61,14 +61,14 @@ def decide(plan: Plan, progress: Progress, world: World, now: datetime) -> Decis
     world
         All facts of this look.
     now
-        Time of the look, UTC, not before that of the last.
+        Time of the look, UTC; before that of the last only where the clock was set back.
 
     Returns
     -------
     Decision
         Total: there is always an answer, and at most one action.
     """
-    case = Case(plan, progress, world, now)
+    case = Case(plan, _not_ahead(progress, now), world, now)
     case = replace(case, progress=_clocked(case), world=interference.usable(case))
     case = interference.as_asked(case)
     for rule in RULES:
@@ -76,6 +76,21 @@ def decide(plan: Plan, progress: Progress, world: World, now: datetime) -> Decis
         if decision is not None:
             return decision
     return Decision(case.progress)
+
+
+def _not_ahead(progress: Progress, now: datetime) -> Progress:
+    """Return the progress without a moment that is still to come, so that a clock that was set back stops no wait.
+
+    Foreign raises keep their distances from each other.
+    """
+    ahead = max((now, *progress.fights)) - now
+    return replace(
+        progress,
+        entered_at=progress.entered_at and min(progress.entered_at, now),
+        accepted_at=progress.accepted_at and min(progress.accepted_at, now),
+        hold_since=progress.hold_since and min(progress.hold_since, now),
+        fights=tuple(fight - ahead for fight in progress.fights),
+    )
 
 
 def _clocked(case: Case) -> Progress:

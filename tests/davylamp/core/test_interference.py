@@ -163,6 +163,14 @@ def test_a_war_of_raises_is_given_up_with_a_remedy_and_taken_up_after_ten_minute
     assert rollout.later(timedelta(minutes=1)).decide().action == settled(25)
 
 
+def test_a_clock_that_was_set_back_does_not_lengthen_the_truce() -> None:
+    before = NOW + timedelta(hours=1)
+    rollout = baked_at(25).route_says(weight=Weight(80)).knows(fights=(before - 2 * timedelta(minutes=1), before))
+    held = rollout.decide().progress
+    assert held.fights == (NOW - 2 * timedelta(minutes=1), NOW)
+    assert rollout.knows(fights=held.fights).later(timedelta(minutes=1)).decide().action == settled(25)
+
+
 def test_a_rollback_does_not_wait_for_the_end_of_a_war() -> None:
     rollout = baked_at(25).route_says(weight=Weight(80)).knows(fights=(NOW - SECOND,) * 3)
     assert rollout.with_metrics(Metrics.REGRESSED).decide().action == Lower(ATTEMPT.id, NONE, Ruling.ROLLBACK)

@@ -251,6 +251,14 @@ def test_missing_data_take_the_traffic_back_after_the_time_that_the_policy_allow
     assert "no complete data for 900 s (limit 900 s)" in decision.progress.message
 
 
+def test_a_clock_that_was_set_back_lengthens_the_wait_for_data_by_what_had_passed_at_most() -> None:
+    held = baked_at(25).knows(hold_since=NOW + timedelta(hours=1), hold_reason=Reason.NO_DATA)
+    since = held.with_metrics(Metrics.NO_DATA).decide().progress.hold_since
+    assert since == NOW
+    again = held.knows(hold_since=since).later(timedelta(minutes=15)).with_metrics(Metrics.NO_DATA).decide()
+    assert ruled(again, Reason.EVIDENCE_TIMEOUT)
+
+
 def test_missing_data_hold_for_ever_if_the_policy_says_so() -> None:
     held = baked_at(25).knows(hold_since=NOW - timedelta(days=15), hold_reason=Reason.NO_DATA)
     decision = held.planned(no_data_roll_back_after=None).with_metrics(Metrics.NO_DATA).decide()
