@@ -50,7 +50,7 @@ class BoundedPairsDesign:
     worse
         HIGHER: a mean above the margin is worse; LOWER: below.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     """
 
     edges: tuple[float, ...]

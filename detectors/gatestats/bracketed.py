@@ -21,10 +21,13 @@ class BracketedOddsRatioDesign:
     ----------
     low, high
         Odds ratios, 1/16 <= low <= high <= 16.
+    planned_ticks
+        As in `OddsRatioDesign`.
     """
 
     low: float
     high: float
+    planned_ticks: int | None = None
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
@@ -34,11 +37,11 @@ class BracketedOddsRatioDesign:
 
     def promotion(self) -> OddsRatioDesign:
         """Return the test against "at least the low end"."""
-        return OddsRatioDesign(self.low)
+        return OddsRatioDesign(self.low, planned_ticks=self.planned_ticks)
 
     def rollback(self) -> OddsRatioDesign:
         """Return the test against "at most the high end"."""
-        return OddsRatioDesign(self.high)
+        return OddsRatioDesign(self.high, planned_ticks=self.planned_ticks)
 
     def start(self) -> State:
         """Return the state before the first tick."""

@@ -57,7 +57,7 @@ class HistogramDesign:
     worse
         Direction that counts as worse; LOWER exchanges the variants.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     quantile
         Which quantile estimate and interval show, in (0, 1); evidence is about the whole distribution.
     """

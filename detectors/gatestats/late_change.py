@@ -19,6 +19,8 @@ from gatestats.state import State, plain
 #: Put up before the first tick: most regressions are there from the start.
 FIRST_STAKE = 0.6
 _LATER_STAKE = 1 - FIRST_STAKE
+#: Part of the rest that is kept for changes at any time where a plan says how long most rollouts last.
+_WHENEVER: Final = 0.25
 #: Just below 1 / sum over n >= 3 of 1/(n ln(n)^2) = 1/1.06906, so that the open schedule spends at most all of it.
 _OPEN_END = 0.935
 #: By what a tick can multiply any bet if the variants were counted apart: it takes three such ticks to a threshold.
@@ -51,8 +53,9 @@ def stake(tick: int, planned_ticks: int | None) -> float:
     tick
         Index of the tick, 0 for the first, >= 0.
     planned_ticks
-        Ticks over which later changes are equally likely, >= 1; None for an open end, with mass
-        c / ((t + 2) ln(t + 2)^2).
+        Ticks over which three quarters of the later changes are spread evenly; None for an open end. What is left has
+        mass c / ((t + 2) ln(t + 2)^2), so that a rollout that lasts longer than planned is still watched. 0 puts up
+        nothing later, as an endless watch asks, which renews its stakes itself.
 
     Returns
     -------
@@ -61,9 +64,13 @@ def stake(tick: int, planned_ticks: int | None) -> float:
     """
     if tick == 0:
         return FIRST_STAKE
+    if planned_ticks == 0:
+        return 0.0
+    open_end = _LATER_STAKE * _OPEN_END / ((tick + 2) * math.log(tick + 2) ** 2)
     if planned_ticks is None:
-        return _LATER_STAKE * _OPEN_END / ((tick + 2) * math.log(tick + 2) ** 2)
-    return _LATER_STAKE / planned_ticks if tick <= planned_ticks else 0.0
+        return open_end
+    even = _LATER_STAKE * (1 - _WHENEVER) / planned_ticks if tick <= planned_ticks else 0.0
+    return even + _WHENEVER * open_end
 
 
 def first_wealth(bets: int) -> tuple[float, ...]:
@@ -106,6 +113,6 @@ def log_evidence(state: State, weights: FloatArray) -> float:
 
 
 def refuse_bad_plan(planned_ticks: int | None) -> None:
-    """Raise ValueError unless ``planned_ticks`` is None or at least 1."""
-    if planned_ticks is not None and planned_ticks < 1:
-        raise ValueError(f"planned_ticks must be at least 1, or None for an open end, got {planned_ticks}")
+    """Raise ValueError unless ``planned_ticks`` is None or at least 0."""
+    if planned_ticks is not None and planned_ticks < 0:
+        raise ValueError(f"planned_ticks must be at least 0, or None for an open end, got {planned_ticks}")

@@ -39,7 +39,7 @@ class LimitDesign:
     worse
         HIGHER: the rate must not exceed the limit; LOWER: it must not fall below.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     """
 
     limit: float

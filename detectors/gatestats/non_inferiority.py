@@ -37,7 +37,7 @@ class ErrorRateDesign:
     worse
         Direction that counts as worse.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     mde
         Odds ratio that the user cares most about, above the margin.
     phi

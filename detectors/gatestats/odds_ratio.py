@@ -48,7 +48,7 @@ class OddsRatioDesign:
     worse
         Direction that counts as worse. LOWER tests the odds of the baseline over those of the candidate.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     mde
         Odds ratio (in the worse direction) that the user cares most about, > margin; takes half of the prior mass.
     """

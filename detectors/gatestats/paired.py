@@ -35,7 +35,7 @@ class PairedDesign:
     margin
         Largest accepted mean loss (share of pairs lost minus share won), 0..0.9.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     """
 
     margin: float = 0.0

@@ -43,7 +43,7 @@ class PairedGapDesign:
     margin
         Largest accepted mean loss inside minus mean loss outside, 0..0.4.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     """
 
     margin: float = 0.0

@@ -37,7 +37,7 @@ class PodDesign:
     cap
         Largest value of the pod statistic, > 0, or None. With bursts, 2 keeps the power that raw counts lose.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     """
 
     cap: float | None = 2.0

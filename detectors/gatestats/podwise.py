@@ -52,7 +52,7 @@ class PodwiseDesign:
     worse
         Direction that counts as worse, as in ``requests``.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     """
 
     requests: Process

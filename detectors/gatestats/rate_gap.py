@@ -50,7 +50,7 @@ class GapDesign:
     worse
         LOWER: the slice is worse off with a lower rate (true positives); HIGHER: with a higher one (errors).
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     """
 
     margin: float

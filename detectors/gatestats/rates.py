@@ -43,7 +43,7 @@ class AbsoluteRateDesign:
     worse
         Direction that counts as worse.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     mde
         Difference (in the worse direction) that the user cares most about, in (margin, 1); takes half the mass.
     """
@@ -99,7 +99,7 @@ class RelativeRateDesign:
     worse
         Direction that counts as worse.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     mde
         Relative change (in the worse direction) that the user cares most about, above the margin; below 1 for LOWER.
     """

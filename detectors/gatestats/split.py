@@ -39,7 +39,7 @@ class SplitDesign:
         How close to the asked shares the first predictions are, in requests, > 0. The default suits skews of a
         tenth and more; larger for smaller ones.
     planned_ticks
-        Ticks within which a late skew is expected, >= 1; None for an open end.
+        Ticks within which a late skew is expected, >= 0; None for an open end.
     """
 
     variants: int = 2

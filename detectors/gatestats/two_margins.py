@@ -47,7 +47,7 @@ class TwoMarginsDesign:
     worse
         Direction that counts as worse.
     planned_ticks
-        Ticks within which a late regression is expected, >= 1; None for an open end.
+        Ticks within which a late regression is expected, >= 0; None for an open end.
     """
 
     points: float

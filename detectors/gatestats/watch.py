@@ -21,8 +21,6 @@ from gatestats.ticks import Tick
 
 #: Thirty days of ticks of ten seconds.
 _MONTH = 259_200.0
-#: The plan of late changes in the watched process is over by this tick, so that it adds nothing of its own.
-_AFTER_PLAN = 2
 
 
 class WatchRule(StrEnum):
@@ -79,12 +77,12 @@ class WatchDesign:
         must_belong(state, _fresh(self))
         (staked,) = state.parts
         process = _settled(self)
-        after = dataclasses.replace(process.update(dataclasses.replace(staked, ticks=_AFTER_PLAN), tick), spent=1.0)
+        after = dataclasses.replace(process.update(staked, tick), spent=1.0)
         level, ticks = process.log_e(after), state.ticks + 1
         raised = state.totals[0] or (ticks if level >= math.log(self.run_length) else 0)
         renewed = tuple(_renewed(wealth, self.rule) for wealth in after.wealth)
         informative = state.informative + after.informative
-        part = dataclasses.replace(after, wealth=renewed, ticks=_AFTER_PLAN, informative=0)
+        part = dataclasses.replace(after, wealth=renewed, ticks=0, informative=0)
         return dataclasses.replace(
             state, ticks=ticks, informative=informative, totals=(raised,), sums=(level,), parts=(part,)
         )
@@ -117,8 +115,8 @@ def _renewed(log_wealth: float, rule: WatchRule) -> float:
 
 @lru_cache(maxsize=512)
 def _settled(design: WatchDesign) -> Process:
-    """Return the process with a plan that is over at `_AFTER_PLAN`."""
-    return cast("Process", dataclasses.replace(cast("Any", design.process), planned_ticks=1))
+    """Return the process without stakes of its own for late changes."""
+    return cast("Process", dataclasses.replace(cast("Any", design.process), planned_ticks=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +129,6 @@ class _Mark:
 @lru_cache(maxsize=512)
 def _fresh(design: WatchDesign) -> State:
     inner = _settled(design).start()
-    staked = dataclasses.replace(inner, wealth=(0.0,) * len(inner.wealth), spent=1.0, ticks=_AFTER_PLAN)
+    staked = dataclasses.replace(inner, wealth=(0.0,) * len(inner.wealth), spent=1.0)
     name = mark("watch", _Mark(inner.design, design.run_length, design.rule))
     return State(name, 0, 0, 0.0, (), (), (0,), (0.0,), (staked,))

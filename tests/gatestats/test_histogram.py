@@ -295,7 +295,7 @@ def test_a_quantile_without_bounds_says_so() -> None:
         (lambda: HistogramDesign(REGULAR, (0.0, 1.0, 2.0, 3.0, math.inf), 1), "finite"),
         (lambda: HistogramDesign(REGULAR, (0.0,) * 5, 5), r"tail_from must be in 1\.\.4, got 5"),
         (lambda: design(margin=17.0), r"1/16\.\.16, got 17"),
-        (lambda: HistogramDesign(REGULAR, (0.0,) * 5, 1, planned_ticks=0), "at least 1"),
+        (lambda: HistogramDesign(REGULAR, (0.0,) * 5, 1, planned_ticks=-1), "at least 0"),
         (lambda: HistogramDesign(REGULAR, (0.0,) * 5, 1, quantile=1.0), "level"),
         (lambda: HistogramDesign.from_baseline(REGULAR, (0,) * 5), "needs counts in 5 buckets"),
         (lambda: HistogramDesign.from_baseline(REGULAR, (1,) * 4), "needs counts"),

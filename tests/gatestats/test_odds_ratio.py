@@ -269,7 +269,7 @@ def test_an_interval_narrower_than_the_grid_still_covers() -> None:
         ({"margin": math.nan}, "1/16..16, got nan"),
         ({"margin": 1.25, "mde": 1.25}, "above the margin 1.25, got 1.25"),
         ({"mde": math.inf}, "got inf"),
-        ({"planned_ticks": 0}, "at least 1"),
+        ({"planned_ticks": -1}, "at least 0"),
     ],
 )
 def test_refuses_a_senseless_design(arguments: dict[str, float], message: str) -> None:

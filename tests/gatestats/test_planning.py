@@ -31,7 +31,7 @@ from gatestats.ticks import TwoArmCounts, TwoArmHistogram, Worse
 _EDGES = (0.01, 0.011, 0.0121, 0.01331, 0.014641, 0.0161051, math.inf)
 _SHARES = np.array([0.1, 0.2, 0.3, 0.2, 0.1, 0.06, 0.04])
 _SLOWER = np.array([0.01, 0.03, 0.11, 0.2, 0.25, 0.2, 0.2])
-_TILT = HistogramDesign.from_baseline(_EDGES, [int(1000 * share) for share in _SHARES], margin=1.1, planned_ticks=1)
+_TILT = HistogramDesign.from_baseline(_EDGES, [int(1000 * share) for share in _SHARES], margin=1.1, planned_ticks=0)
 _HISTOGRAMS = Histograms(tuple(450 * _SHARES), tuple(50 * _SLOWER))
 _ARMS = Arms(450, 0.01, 50, 0.03)
 _FALL = Arms(250, 0.3, 250, 0.22)
@@ -63,13 +63,13 @@ def _grown(design: Process, truth: Truth, scale: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("design", "truth"),
     [
-        (OddsRatioDesign(1.25, planned_ticks=1), _ARMS),
-        (OddsRatioDesign(1.25, planned_ticks=1, mde=2.0), _ARMS),
-        (OddsRatioDesign(1.25, Worse.LOWER, planned_ticks=1), _FALL),
-        (AbsoluteRateDesign(0.03, Worse.LOWER, planned_ticks=1), _FALL),
-        (AbsoluteRateDesign(0.005, planned_ticks=1, mde=0.02), _ARMS),
-        (RelativeRateDesign(0.25, planned_ticks=1), _ARMS),
-        (RelativeRateDesign(0.1, Worse.LOWER, planned_ticks=1), _FALL),
+        (OddsRatioDesign(1.25, planned_ticks=0), _ARMS),
+        (OddsRatioDesign(1.25, planned_ticks=0, mde=2.0), _ARMS),
+        (OddsRatioDesign(1.25, Worse.LOWER, planned_ticks=0), _FALL),
+        (AbsoluteRateDesign(0.03, Worse.LOWER, planned_ticks=0), _FALL),
+        (AbsoluteRateDesign(0.005, planned_ticks=0, mde=0.02), _ARMS),
+        (RelativeRateDesign(0.25, planned_ticks=0), _ARMS),
+        (RelativeRateDesign(0.1, Worse.LOWER, planned_ticks=0), _FALL),
         (_TILT, _HISTOGRAMS),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_design_that_swaps_the_variants_sees_them_swapped() -> None:
 @pytest.mark.parametrize("apart", [False, True])
 def test_mean_and_variance_of_a_look_are_those_of_simulated_looks(apart: bool) -> None:
     random, truth = np.random.default_rng(5), Arms(450, 0.02, 50, 0.1)
-    design = OddsRatioDesign(1.25, planned_ticks=1)
+    design = OddsRatioDesign(1.25, planned_ticks=0)
     state = design.update(design.start(), TwoArmCounts(0, 1, 0, 1))
     gains = []
     for _ in range(1500):

@@ -290,7 +290,7 @@ def test_bounds_without_data_or_at_the_ends_say_so() -> None:
         (lambda: AbsoluteRateDesign(-0.1), r"0\.\.0\.9, got -0\.1"),
         (lambda: AbsoluteRateDesign(math.nan), "got nan"),
         (lambda: AbsoluteRateDesign(0.1, mde=0.05), "above the margin"),
-        (lambda: AbsoluteRateDesign(0.1, planned_ticks=0), "at least 1"),
+        (lambda: AbsoluteRateDesign(0.1, planned_ticks=-1), "at least 0"),
         (lambda: RelativeRateDesign(0.95, Worse.LOWER), r"0\.\.0\.9, got 0\.95"),
         (lambda: RelativeRateDesign(0.5, Worse.LOWER, mde=1.0), r"below 1\.0, got 1\.0"),
         (lambda: RelativeRateDesign(11.0), r"0\.\.10\.0, got 11"),

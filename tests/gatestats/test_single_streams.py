@@ -215,7 +215,7 @@ def test_ticks_that_say_nothing_give_no_dispersion() -> None:
     [
         (lambda: LimitDesign(0.0), r"got 0\.0"),
         (lambda: LimitDesign(math.nan), "got nan"),
-        (lambda: LimitDesign(0.1, planned_ticks=0), "at least 1"),
+        (lambda: LimitDesign(0.1, planned_ticks=-1), "at least 0"),
         (lambda: LimitDesign(0.1).update(LimitDesign(0.1).start(), TwoArmCounts(0, 1, 0, 1)), "counts OneArmCounts"),
         (lambda: LimitDesign(0.1).interval(run(LimitDesign(0.1), [OneArmCounts(1, 2)]), 2.0), "level"),
         (lambda: log_e_beta(OneArmCounts(1, 2), 1.0, (1, 1)), "limit must lie"),

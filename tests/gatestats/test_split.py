@@ -123,7 +123,7 @@ def test_no_requests_are_no_data() -> None:
     [
         (lambda: SplitDesign(1), "at least 2, got 1"),
         (lambda: SplitDesign(concentration=0.0), r"above 0, got 0\.0"),
-        (lambda: SplitDesign(planned_ticks=0), "at least 1"),
+        (lambda: SplitDesign(planned_ticks=-1), "at least 0"),
         (lambda: SplitDesign().interval(SplitDesign().start(), 1.0), "level"),
         (lambda: SplitDesign(3).update(SplitDesign(3).start(), SplitCounts((1, 1), (0.5, 0.5))), "3 variants, got 2"),
         (lambda: SplitDesign().update(SplitDesign().start(), OneArmCounts(0, 1)), "counts SplitCounts"),

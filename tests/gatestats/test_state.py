@@ -102,17 +102,24 @@ def test_the_open_schedule_never_puts_up_more_than_everything() -> None:
 
 
 @pytest.mark.parametrize("planned", [1, 7, 360])
-def test_a_planned_schedule_puts_up_everything_by_its_end(planned: int) -> None:
-    assert sum(stake(tick, planned) for tick in range(planned + 1)) == pytest.approx(1.0, abs=1e-12)
-    assert stake(planned + 1, planned) == 0.0
+def test_a_planned_schedule_puts_up_most_by_its_end_and_something_for_ever(planned: int) -> None:
+    spent = sum(stake(tick, planned) for tick in range(planned + 1))
+    beyond = sum(stake(tick, planned) for tick in range(planned + 1, 200_000)) + 0.1 * 0.935 / math.log(200_001)
+    assert 0.9 < spent < spent + beyond <= 1.0
+    assert stake(planned + 1, planned) == 0.25 * stake(planned + 1, None) > 0
+    assert all(stake(tick, planned) >= 0.3 / planned for tick in range(1, planned + 1))
     state = EMPTY
     for _ in range(planned + 3):
         wealth, spent = step_wealth(state, as_array([0.0, 0.0]), planned)
         state = dataclasses.replace(state, ticks=state.ticks + 1, wealth=wealth, spent=spent)
     assert state.spent <= 1.0
     assert log_evidence(state, as_array([0.5, 0.5])) == pytest.approx(0.0, abs=1e-12)
-    with pytest.raises(ValueError, match="at least 1"):
-        refuse_bad_plan(0)
+    with pytest.raises(ValueError, match="at least 0"):
+        refuse_bad_plan(-1)
+
+
+def test_a_schedule_without_late_stakes_puts_up_the_first_alone() -> None:
+    assert [stake(tick, 0) for tick in range(4)] == [0.6, 0.0, 0.0, 0.0]
 
 
 def test_late_stakes_are_the_sum_over_start_times() -> None:

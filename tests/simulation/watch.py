@@ -5,7 +5,7 @@ Each has the id of the design: A1 to A12 are those of the architecture, I1 to I2
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
@@ -201,7 +201,8 @@ class Watch:
                 served = isinstance(route, RouteView) and route.weight > NONE and not route.repointed
                 seen_so = isinstance(route, RouteTrouble) or not (route.marked or served)
             must(seen_so, "I24", f"{after.phase} while the route says {route}")
-        if after.accepted_at is not None and after.accepted_at != before.accepted_at:
+        claimed = before.accepted_at or datetime.min.replace(tzinfo=UTC)  # only a clock that was set back moves it back
+        if after.accepted_at is not None and after.accepted_at > claimed:
             must(isinstance(route, RouteView) and route.accepted, "I24", "accepted, says status; the gateway does not")
         if after.ruling is Ruling.PROMOTE and before.ruling is not Ruling.PROMOTE:
             must(_proven(seen.world.judgement), "I18", "promotion without proof")

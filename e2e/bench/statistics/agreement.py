@@ -36,7 +36,7 @@ def rows(campaign: Campaign) -> list[Row]:
 
 def difference(seed: int) -> float:
     """Return the largest difference between the two ways in one rollout."""
-    ticks, plan = ticks_of(_SCENE, seed), plan_of(len(_SCENE.lines), _MARGIN)
+    ticks, plan = ticks_of(_SCENE, seed), plan_of(len(_SCENE.lines), _MARGIN, _SCENE.looks)
     rollback, promotion = rollback_paths(ticks, _MARGIN), promotion_paths(ticks, _MARGIN)
     largest = 0.0
     for look, evidence in evidence_after(_SCENE, seed, _MARGIN):

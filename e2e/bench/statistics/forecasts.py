@@ -60,9 +60,9 @@ def rows(delay: Delay) -> list[Row]:
 
 
 def _predicted(case: _Case) -> Detection:
-    plan = plan_of(STREAMS, _MARGIN)
+    plan = plan_of(STREAMS, _MARGIN, case.looks)
     demand = Demand(50, {gate.name: case.rate for gate in plan.gates})
-    stage = alone(Stage(0, case.weight / 100, case.looks, CUT), case.looks)
+    stage = alone(Stage(0, case.weight / 100, case.looks, CUT), case.looks, case.looks)
     return Scope(plan, demand, stage).prospect(plan.gates[0], case.margins, stage, case.looks).arrival
 
 

@@ -47,8 +47,8 @@ class Ticks:
     apart: NDArray[np.bool_]
 
 
-def plan_of(lines: int, margin: float = 1.0) -> Plan:
-    """Return a plan with one gate for each line of counters."""
+def plan_of(lines: int, margin: float, looks: int) -> Plan:
+    """Return a plan of so many looks with one gate for each line of counters."""
     gates = tuple(
         Gate(f"line-{place}", SignalKind.COUNTER, Direction.HIGHER, OddsRatioMargin(margin)) for place in range(lines)
     )
@@ -56,7 +56,7 @@ def plan_of(lines: int, margin: float = 1.0) -> Plan:
         spec_hash="",
         candidate_digest="",
         pair=Pair("r", "b:80", "c:80"),
-        steps=(Step(Weight(10), timedelta(seconds=INTERVAL)),),
+        steps=(Step(Weight(10), timedelta(seconds=INTERVAL) * (looks - 1)),),
         gates=gates,
         interval=timedelta(seconds=INTERVAL),
         false_rollback_rate=FALSE_ROLLBACKS,
@@ -190,7 +190,7 @@ def _counted(film: Film, place: int) -> Iterator[tuple[int, TwoArmCounts]]:
 
 def evidence_after(scene: Scene, seed: int, margin: float = 1.0) -> list[tuple[int, Evidence]]:
     """Return the operator's own evidence after each look that counted: nothing is kept for later."""
-    plan = plan_of(len(scene.lines), margin)
+    plan = plan_of(len(scene.lines), margin, scene.planned or scene.looks)
     return list(_looks(Film(scene, seed), plan, begin(plan), range(len(scene.lines))))
 
 

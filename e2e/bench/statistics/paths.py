@@ -35,14 +35,14 @@ def rollback_paths(
     ticks
         What was counted.
     margin, mde, planned
-        As of `gatestats.odds_ratio.OddsRatioDesign`.
+        As of `gatestats.odds_ratio.OddsRatioDesign`; a plan that is not given expects the looks that there are.
     """
     effects, weights = math.log(margin) + np.log(_EFFECTS), np.array(_EFFECT_WEIGHTS)
     if mde is not None:
         effects, weights = np.append(effects, math.log(mde)), np.append(weights / 2, 0.5)
     factors = log_ratios(ticks.counts, effects, math.log(margin))
     factors = np.where(ticks.apart[..., None], np.minimum(factors, _MOST_APART), factors)
-    return _mixture(factors, ticks.seen, weights, planned)
+    return _mixture(factors, ticks.seen, weights, planned or len(ticks.counts))
 
 
 def promotion_paths(ticks: Ticks, margin: float) -> FloatArray:
@@ -106,7 +106,7 @@ def _tick(row: NDArray[np.int64]) -> TwoArmCounts:
     return TwoArmCounts(baseline_events, baseline_total, candidate_events, candidate_total)
 
 
-def _mixture(factors: FloatArray, seen: NDArray[np.bool_], weights: FloatArray, planned: int | None) -> FloatArray:
+def _mixture(factors: FloatArray, seen: NDArray[np.bool_], weights: FloatArray, planned: int) -> FloatArray:
     """Return ln E of the weighted late-change mixture; see `gatestats.late_change`."""
     looks, lines, bets = factors.shape
     stakes = np.array([stake(tick, planned) for tick in range(looks + 1)])

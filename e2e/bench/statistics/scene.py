@@ -84,6 +84,8 @@ class Scene:
         Shares of scrapes that fail, that can be queried only up to 12 s later, and before which the server restarted.
     drifted
         Where the drift stands at the beginning and at the end, 0..1.
+    planned
+        Looks that the rollout's plan expects; None for those of the scene.
     """
 
     lines: tuple[Line, ...]
@@ -95,6 +97,7 @@ class Scene:
     delayed: float = 0.05
     restarts: float = 0.004
     drifted: tuple[float, float] = (0.0, 1.0)
+    planned: int | None = None
 
     @property
     def length(self) -> float:

@@ -81,9 +81,10 @@ def whole(scene: Scene, seed: int) -> Whole:
     return Whole(mean.astype(np.float32), others.astype(np.float32), ticks.counts)
 
 
-def both(ticks: Ticks, margin: float = 1.0) -> tuple[FloatArray, FloatArray]:
+def both(ticks: Ticks, margin: float = 1.0, planned: int | None = None) -> tuple[FloatArray, FloatArray]:
     """Return ln E of "more events" and of "fewer events" after each look, (looks, lines) each."""
-    return rollback_paths(ticks, margin), rollback_paths(replace(ticks, counts=ticks.counts[..., [2, 3, 0, 1]]), margin)
+    swapped = replace(ticks, counts=ticks.counts[..., [2, 3, 0, 1]])
+    return rollback_paths(ticks, margin, planned=planned), rollback_paths(swapped, margin, planned=planned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,6 @@ class Alone:
         Of its two streams.
     favoured
         Of the stream with half of its prior mass on the true effect.
-    planned
-        Of the stream that knows that the rollout ends with the scene.
     conditional
         ln of the likelihood ratio of the test that knows the odds ratio, begun at the change.
     knowing
@@ -109,7 +108,6 @@ class Alone:
     higher: NDArray[np.float32]
     lower: NDArray[np.float32]
     favoured: NDArray[np.float32]
-    planned: NDArray[np.float32]
     conditional: NDArray[np.float32]
     knowing: NDArray[np.float32]
     counts: NDArray[np.int32]
@@ -125,12 +123,11 @@ def alone(scene: Scene, margin: float, seed: int) -> Alone:
     worse = line.odds * line.rate / (1 - line.rate + line.odds * line.rate)
     events, total = counts[:, 2], counts[:, 3]
     knowing = events * math.log(worse / null) + (total - events) * math.log((1 - worse) / (1 - null))
-    higher, lower = both(ticks, margin)
+    higher, lower = both(ticks, margin, scene.planned)
     favoured = rollback_paths(ticks, margin, line.odds)
     return Alone(
         higher=higher[:, 0].astype(np.float32),
         lower=lower[:, 0].astype(np.float32),
-        planned=rollback_paths(ticks, margin, planned=scene.looks)[:, 0].astype(np.float32),
         favoured=favoured[:, 0].astype(np.float32),
         conditional=conditional.astype(np.float32),
         knowing=knowing.cumsum().astype(np.float32),

@@ -230,11 +230,13 @@ def source_down(plan: Plan, evidence: Evidence, sentence: str) -> Evidence:
     return replace(evidence, troubles=troubles, candidate_errors=None, candidate_requests=None, share=None)
 
 
-def designs(gate: Gate, baseline: Baseline | None, choice: Choice | None = None) -> Mapping[str, Process]:
+def designs(plan: Plan, gate: Gate, baseline: Baseline | None, choice: Choice | None = None) -> Mapping[str, Process]:
     """Return the e-processes of a gate by stream name; none for a latency gate whose baseline is not known yet.
 
     Parameters
     ----------
+    plan
+        Its length says when late changes are likely.
     gate
         What is judged.
     baseline
@@ -243,15 +245,17 @@ def designs(gate: Gate, baseline: Baseline | None, choice: Choice | None = None)
         Which test judges a gate on counters; None if that is not known yet.
     """
     if gate.kind is SignalKind.LATENCY:
-        latency = None if baseline is None else latency_design(baseline, slowdown(gate))
+        latency = None if baseline is None else latency_design(baseline, slowdown(gate), plan.planned_looks)
         return {} if latency is None else {gate.name: latency.process}
     if gate.worse is Direction.EITHER:
         return {
-            f"{gate.name}:{worse.value}": method.with_method(_rate_design(gate, worse), choice, worse)
+            f"{gate.name}:{worse.value}": method.with_method(
+                _rate_design(plan, gate, worse), choice, worse, plan.planned_looks
+            )
             for worse in Worse
         }
     worse = Worse(gate.worse.value)
-    return {gate.name: method.with_method(_rate_design(gate, worse), choice, worse)}
+    return {gate.name: method.with_method(_rate_design(plan, gate, worse), choice, worse, plan.planned_looks)}
 
 
 def slowdown(gate: Gate) -> float:
@@ -272,16 +276,17 @@ def _refuse_bad_counts(samples: Mapping[str, tuple[int, int]], cursors: Cursors)
             raise ValueError(f"stored evidence is damaged: cursor {name} must be finite, got {time}")
 
 
-def _rate_design(gate: Gate, worse: Worse) -> Process:
+def _rate_design(plan: Plan, gate: Gate, worse: Worse) -> Process:
+    looks = plan.planned_looks
     match gate.margin:
         case OddsRatioMargin(ratio) if gate.kind is SignalKind.ERRORS:
-            return ErrorRateDesign(ratio, gate.allowance or DEFAULT_ALLOWANCE, worse)
+            return ErrorRateDesign(ratio, gate.allowance or DEFAULT_ALLOWANCE, worse, planned_ticks=looks)
         case OddsRatioMargin(ratio):
-            return OddsRatioDesign(ratio, worse)
+            return OddsRatioDesign(ratio, worse, looks)
         case AbsoluteMargin(difference):
-            return AbsoluteRateDesign(difference, worse)
+            return AbsoluteRateDesign(difference, worse, looks)
         case RelativeMargin(part):
-            return RelativeRateDesign(part, worse)
+            return RelativeRateDesign(part, worse, looks)
         case SlowdownMargin():
             raise ValueError(f"gate {gate.name} reads a share, so its margin cannot be a slowdown")
         case never:
@@ -291,7 +296,7 @@ def _rate_design(gate: Gate, worse: Worse) -> Process:
 def _with_streams(plan: Plan, evidence: Evidence) -> Evidence:
     streams: dict[str, Stream] = {}
     for gate in plan.gates:
-        made = designs(gate, evidence.baselines.get(gate.name), evidence.methods.get(gate.name))
+        made = designs(plan, gate, evidence.baselines.get(gate.name), evidence.methods.get(gate.name))
         for name, design in made.items():
             known = evidence.streams.get(name)
             kept = known is not None and known.design == design

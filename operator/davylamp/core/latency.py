@@ -81,16 +81,18 @@ class LatencyDesign:
         return histogram if self.beyond is None else counts_beyond(histogram, self.beyond)
 
 
-def latency_design(baseline: Baseline, margin: float) -> LatencyDesign | None:
-    """Return how a slowdown by ``margin`` (a ratio above 1) is tested; None if the buckets show nothing.
+def latency_design(baseline: Baseline, margin: float, looks: int | None = None) -> LatencyDesign | None:
+    """Return how a slowdown by ``margin`` (a ratio above 1) is tested in ``looks`` looks or, without, in any number.
 
-    None means that all of the baseline's requests lie in one bucket, or that there are too few of them.
+    None if the buckets show nothing: all of the baseline's requests lie in one bucket, or there are too few of them.
     """
     if baseline.total < ENOUGH or len(baseline.edges) < 3:
         return None
     shift = expressible_shift(baseline.edges, margin)
     if shift is not None:
-        design = HistogramDesign.from_baseline(baseline.edges, baseline.counts, margin=shift.margin)
+        design = HistogramDesign.from_baseline(
+            baseline.edges, baseline.counts, margin=shift.margin, planned_ticks=looks
+        )
         return LatencyDesign(design, None, f"whole distribution, at most {shift.margin - 1:.1%} slower")
     beyond = exceedance(baseline.edges, baseline.counts, margin)
     if beyond is None:
@@ -101,4 +103,4 @@ def latency_design(baseline: Baseline, margin: float) -> LatencyDesign | None:
         f"buckets too coarse for {margin - 1:.0%}: share beyond the edge {beyond.edge:g}, {beyond.baseline_share:.2%} "
         f"before the rollout; slower by {margin - 1:.0%} is {least:.2%} to {most:.2%}"
     )
-    return LatencyDesign(BracketedOddsRatioDesign(low, high), beyond.index, sentence)
+    return LatencyDesign(BracketedOddsRatioDesign(low, high, looks), beyond.index, sentence)

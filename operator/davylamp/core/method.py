@@ -70,14 +70,14 @@ def choose(gate: Gate, signal: SignalReading, spread: Spread | None) -> Choice |
     return replace(choice, reason=choice.reason + _ALONE) if alone else choice
 
 
-def with_method(design: Process, choice: Choice | None, worse: Worse) -> Process:
-    """Return the design as the method asks for it."""
+def with_method(design: Process, choice: Choice | None, worse: Worse, looks: int) -> Process:
+    """Return the design as the method asks for it; ``looks`` is how long the rollout is planned to last."""
     if choice is None or choice.method is Method.CONDITIONAL:
         return design
     if choice.method is Method.PODWISE:
-        return PodwiseDesign(design, worse)
+        return PodwiseDesign(design, worse, looks)
     if isinstance(design, OddsRatioDesign):
-        return TemperedDesign(choice.phi, design.margin, worse)
+        return TemperedDesign(choice.phi, design.margin, worse, looks)
     return replace(design, phi=choice.phi) if isinstance(design, ErrorRateDesign) else design
 
 

@@ -1,5 +1,6 @@
 """What a rollout runs by: the ladder, the gates and the limits, as values with units."""
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -164,6 +165,12 @@ class Plan:
     def weights(self) -> tuple[Weight, ...]:
         """The weights of the ladder, lowest first."""
         return tuple(step.weight for step in self.steps if step.weight is not None)
+
+    @property
+    def planned_looks(self) -> int:
+        """Looks of a rollout that nothing holds, at least 1: the bakes and the proof at the end."""
+        longest = sum((step.bake for step in self.steps), self.promotion_bake)
+        return max(1, math.ceil(longest / self.interval))
 
     def weight_at(self, step: int) -> Weight:
         """Return the weight that holds at step ``step``: its own, or for a pause that of the step before."""

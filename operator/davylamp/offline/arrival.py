@@ -17,7 +17,7 @@ import numpy as np
 
 from davylamp.offline.timeline import Timeline
 from gatestats.arrays import FloatArray, as_array
-from gatestats.late_change import stake
+from gatestats.late_change import FIRST_STAKE, stake
 from gatestats.outlook import Backing
 from gatestats.planning import OVERSHOOT, passed
 
@@ -148,7 +148,8 @@ def walk(timeline: Timeline, backings: Sequence[Sequence[Backing]], looks: int, 
     place, counts = timeline.of_look(looks)
     drifts = np.array([[backing.pace.drift for backing in stage] for stage in backings])
     variances = np.array([[backing.pace.variance for backing in stage] for stage in backings])
-    stakes = np.array([1.0, *[0.0] * (looks - 1)]) if at_once else as_array([stake(t, None) for t in range(looks)])
+    planned = timeline.planned
+    stakes = np.array([1.0, *[0.0] * (looks - 1)]) if at_once else as_array([stake(t, planned) for t in range(looks)])
     return Walk(
         drifts[place] * counts[:, None],
         variances[place] * counts[:, None],
@@ -213,12 +214,13 @@ class Climb:
         self, timeline: Timeline, backings: Sequence[Sequence[Backing]], thresholds: tuple[float, float]
     ) -> None:
         self._stages = timeline.stages
+        self._planned = timeline.planned
         self._drifts = np.array([[backing.pace.drift for backing in stage] for stage in backings])
         self._deviations = np.sqrt([[backing.pace.variance for backing in stage] for stage in backings])
         self._log_masses = np.log([backing.mass for backing in backings[0]])
         self._half, self._full = thresholds
         self._random = np.random.default_rng(_SEED)
-        self._wealth = np.full((_PATHS, self._log_masses.size), math.log(stake(0, None)))
+        self._wealth = np.full((_PATHS, self._log_masses.size), math.log(FIRST_STAKE))
         self._place = np.zeros(_PATHS, dtype=np.intp)
         self._stayed = np.zeros(_PATHS, dtype=np.intp)
 
@@ -248,7 +250,7 @@ class Climb:
         counts = (self._stayed > dead[self._place])[:, None]
         normal = self._random.standard_normal(_PATHS)[: self._place.size, None]
         gains = self._drifts[self._place] + self._deviations[self._place] * normal
-        self._wealth = np.logaddexp(self._wealth + counts * gains, math.log(stake(look, None)))
+        self._wealth = np.logaddexp(self._wealth + counts * gains, math.log(stake(look, self._planned)))
         terms = self._wealth + self._log_masses
         top = terms.max(axis=1)
         evidence: FloatArray = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))

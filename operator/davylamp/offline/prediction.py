@@ -187,7 +187,7 @@ class Scope:
 
     def processes(self, gate: Gate) -> dict[str, Process]:
         """Return the e-processes of a gate by stream."""
-        return dict(designs(gate, self.baseline if gate.kind is SignalKind.LATENCY else None))
+        return dict(designs(self.plan, gate, self.baseline if gate.kind is SignalKind.LATENCY else None))
 
     def gate(self, gate: Gate, sizes: Sequence[float], length: int) -> GateForecast:
         """Return what a gate sees; ``length`` is the time of a healthy rollout in looks."""
@@ -197,7 +197,8 @@ class Scope:
             return GateForecast(gate, method, trouble)
         ladder = tuple(self.prospect(gate, margins, self.timeline) for margins in sizes)
         steps = tuple(
-            (stage, self.prospect(gate, 2.0, alone(stage, _FARTHEST), _FARTHEST)) for stage in self.timeline.stages
+            (stage, self.prospect(gate, 2.0, alone(stage, _FARTHEST, self.timeline.planned), _FARTHEST))
+            for stage in self.timeline.stages
         )
         double = next(prospect for prospect in ladder if prospect.margins == 2.0)
         ends = np.cumsum([stage.looks for stage in self.timeline.stages])

@@ -47,7 +47,7 @@ def _for_gate(forecast: Forecast, seen: GateForecast) -> Iterator[str]:
     if last < _BEST:
         stage = Stage(len(plan.steps), _BEST, 1, 1)
         scope = Scope(plan, forecast.demand, forecast.timeline)
-        better = scope.prospect(seen.gate, 2.0, alone(stage, forecast.timeline.end)).arrival
+        better = scope.prospect(seen.gate, 2.0, alone(stage, forecast.timeline.end, forecast.timeline.planned)).arrival
         if better.surely >= POWER:
             yield f"{_BEST:.0%} weight finds it after {_time(better.mean * seconds)}"
     if seen.gate.kind is SignalKind.LATENCY and seen.method.startswith(_COARSE):

@@ -39,10 +39,21 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The stages of a ladder, the lowest weight first, and the looks that promotion may take longer at its end."""
+    """The stages of a ladder, the lowest weight first.
+
+    Parameters
+    ----------
+    stages
+        At least one.
+    patience
+        Looks that promotion may take longer at the end.
+    planned
+        Looks within which evidence expects late changes, see `davylamp.core.plan.Plan.planned_looks`.
+    """
 
     stages: tuple[Stage, ...]
     patience: int
+    planned: int
 
     @property
     def ladder(self) -> int:
@@ -83,9 +94,9 @@ def timeline(plan: Plan, demand: Demand) -> Timeline:
         dead = 0 if same else 1 if stages else 2
         needed = math.ceil(step.min_samples / fewer) + dead
         stages.append(Stage(index, weight, max(looks + (not same), needed), dead))
-    return Timeline(tuple(stages), math.ceil(plan.promotion_deadline / plan.interval))
+    return Timeline(tuple(stages), math.ceil(plan.promotion_deadline / plan.interval), plan.planned_looks)
 
 
-def alone(stage: Stage, looks: int) -> Timeline:
-    """Return the timeline of a rollout that stays at one weight for so many looks."""
-    return Timeline((Stage(stage.step, stage.weight, looks, stage.dead),), looks)
+def alone(stage: Stage, looks: int, planned: int) -> Timeline:
+    """Return the timeline of a rollout that stays at one weight for so many looks, of which some are planned."""
+    return Timeline((Stage(stage.step, stage.weight, looks, stage.dead),), looks, planned)

@@ -58,6 +58,7 @@ from tests.davylamp.core.readings import (
 )
 
 ALL_GATES = plan(ERRORS, LATENCY, CLICKS)
+LOOKS = ALL_GATES.planned_looks
 NOTHING = SignalReading({})
 
 
@@ -465,35 +466,35 @@ def test_a_latency_stream_whose_baseline_is_lost_is_refused() -> None:
 @pytest.mark.parametrize(
     ("kind", "margin", "allowance", "expected"),
     [
-        (SignalKind.ERRORS, OddsRatioMargin(1.5), None, ErrorRateDesign(1.5, 0.005)),
-        (SignalKind.ERRORS, OddsRatioMargin(1.5), 0.02, ErrorRateDesign(1.5, 0.02)),
-        (SignalKind.COUNTER, OddsRatioMargin(1.5), None, OddsRatioDesign(1.5)),
-        (SignalKind.COUNTER, AbsoluteMargin(0.03), None, AbsoluteRateDesign(0.03)),
-        (SignalKind.ERRORS, RelativeMargin(0.2), None, RelativeRateDesign(0.2)),
+        (SignalKind.ERRORS, OddsRatioMargin(1.5), None, ErrorRateDesign(1.5, 0.005, planned_ticks=LOOKS)),
+        (SignalKind.ERRORS, OddsRatioMargin(1.5), 0.02, ErrorRateDesign(1.5, 0.02, planned_ticks=LOOKS)),
+        (SignalKind.COUNTER, OddsRatioMargin(1.5), None, OddsRatioDesign(1.5, planned_ticks=LOOKS)),
+        (SignalKind.COUNTER, AbsoluteMargin(0.03), None, AbsoluteRateDesign(0.03, planned_ticks=LOOKS)),
+        (SignalKind.ERRORS, RelativeMargin(0.2), None, RelativeRateDesign(0.2, planned_ticks=LOOKS)),
     ],
 )
 def test_each_margin_has_its_design(
     kind: SignalKind, margin: Margin, allowance: float | None, expected: Process
 ) -> None:
     gate = Gate("own", kind, Direction.HIGHER, margin, allowance)
-    assert designs(gate, None) == {"own": expected}
+    assert designs(ALL_GATES, gate, None) == {"own": expected}
 
 
 def test_a_share_that_may_only_fall_is_tested_the_other_way() -> None:
     gate = replace(CLICKS, worse=Direction.LOWER)
-    assert designs(gate, None) == {"clicks": OddsRatioDesign(1.25, Worse.LOWER)}
+    assert designs(ALL_GATES, gate, None) == {"clicks": OddsRatioDesign(1.25, Worse.LOWER, LOOKS)}
 
 
 def test_a_gate_with_two_sides_has_a_stream_for_each() -> None:
-    assert designs(CLICKS, None) == {
-        "clicks:Higher": OddsRatioDesign(1.25, Worse.HIGHER),
-        "clicks:Lower": OddsRatioDesign(1.25, Worse.LOWER),
+    assert designs(ALL_GATES, CLICKS, None) == {
+        "clicks:Higher": OddsRatioDesign(1.25, Worse.HIGHER, LOOKS),
+        "clicks:Lower": OddsRatioDesign(1.25, Worse.LOWER, LOOKS),
     }
 
 
 def test_a_share_has_no_slowdown_and_a_latency_nothing_else() -> None:
     with pytest.raises(ValueError, match="gate clicks reads a share, so its margin cannot be a slowdown"):
-        designs(replace(CLICKS, margin=SlowdownMargin(0.1)), None)
+        designs(ALL_GATES, replace(CLICKS, margin=SlowdownMargin(0.1)), None)
     with pytest.raises(ValueError, match="gate latency reads latency, so its margin must be a slowdown"):
         slowdown(replace(LATENCY, margin=OddsRatioMargin(1.25)))
 

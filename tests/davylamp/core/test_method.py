@@ -98,7 +98,7 @@ def test_a_margin_that_cannot_be_tempered_says_so() -> None:
 
 def test_calm_pods_are_judged_by_their_requests() -> None:
     seen, shown = rollout(ERRORS, both(pods("old", 3, calm), pods("new", 2, calm)))
-    assert seen.streams["errors"].design == ErrorRateDesign()
+    assert seen.streams["errors"].design == ErrorRateDesign(planned_ticks=plan(ERRORS).planned_looks)
     assert "shows no bursts" in shown.method
 
 
