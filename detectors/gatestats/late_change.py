@@ -19,8 +19,9 @@ from gatestats.state import State, plain
 #: Put up before the first tick: most regressions are there from the start.
 FIRST_STAKE = 0.6
 _LATER_STAKE = 1 - FIRST_STAKE
-#: Part of the rest that is kept for changes at any time where a plan says how long most rollouts last.
-_WHENEVER: Final = 0.25
+#: Part of the rest that is spread as without a plan where there is one: more of it finds early changes sooner, and those
+#: after hours later.
+_WHENEVER: Final = 0.5
 #: Just below 1 / sum over n >= 3 of 1/(n ln(n)^2) = 1/1.06906, so that the open schedule spends at most all of it.
 _OPEN_END = 0.935
 #: By what a tick can multiply any bet if the variants were counted apart: it takes three such ticks to a threshold.
@@ -53,7 +54,7 @@ def stake(tick: int, planned_ticks: int | None) -> float:
     tick
         Index of the tick, 0 for the first, >= 0.
     planned_ticks
-        Ticks over which three quarters of the later changes are spread evenly; None for an open end. What is left has
+        Ticks over which half of the later changes are spread evenly; None for an open end. What is left has
         mass c / ((t + 2) ln(t + 2)^2), so that a rollout that lasts longer than planned is still watched. 0 puts up
         nothing later, as an endless watch asks, which renews its stakes itself.
 
