@@ -19,8 +19,8 @@ from gatestats.state import State, plain
 #: Put up before the first tick: most regressions are there from the start.
 FIRST_STAKE = 0.6
 _LATER_STAKE = 1 - FIRST_STAKE
-#: Part of the rest that is spread as without a plan where there is one: more of it finds early changes sooner, and those
-#: after hours later.
+#: Part of the rest that is spread as without a plan where there is one: more of it finds early changes sooner, and
+#: those after hours later.
 _WHENEVER: Final = 0.5
 #: Just below 1 / sum over n >= 3 of 1/(n ln(n)^2) = 1/1.06906, so that the open schedule spends at most all of it.
 _OPEN_END = 0.935
