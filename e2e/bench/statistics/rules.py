@@ -4,6 +4,7 @@ Each takes the counts of one rollout, (looks, lines, 4) as in `e2e.bench.statist
 line a path (looks,) that a limit is held against: the rule alarms where the path first reaches the limit.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from davylamp.offline.mann_whitney import shift_of
 from e2e.bench.statistics.scene import FloatArray
 from e2e.bench.statistics.system import LINES
+from gatestats.means import MeanDesign
+from gatestats.ticks import TwoArmSums, Worse
 
 #: Looks in a minute.
 _MINUTE: Final = 6
@@ -24,6 +27,9 @@ _GUARD: Final = 100
 _KAYENTA_CONFIDENCE: Final = 0.98
 _KAYENTA_TOLERANCE: Final = 0.25
 _SMOOTHING: Final = 0.2
+
+#: What a z-test that is made at each of 180 looks exceeds with a chance of 1 % / 12, by numerical integration.
+POCOCK: Final = 3.963
 
 Counts = NDArray[np.int32]
 
@@ -100,6 +106,26 @@ def kayenta(counts: Counts) -> FloatArray:
     return path
 
 
+def stability(counts: Counts) -> FloatArray:
+    """Return the population stability index of events and others, candidate against baseline, of the last 5 minutes."""
+    sums = counts.cumsum(axis=0)
+    x_b, n_b, x_c, n_c = np.moveaxis(sums - np.concatenate([np.zeros_like(sums[:30]), sums[:-30]]), -1, 0)
+    theirs, ours = (x_b + 0.5) / (n_b + 1), (x_c + 0.5) / (n_c + 1)
+    log_odds = np.log(ours / theirs) - np.log((1 - ours) / (1 - theirs))
+    return np.asarray(np.where(ours > theirs, (ours - theirs) * log_odds, 0), dtype=np.float64)
+
+
+def asymptotic(counts: Counts) -> FloatArray:
+    """Return the evidence of the asymptotic confidence sequence over minutes, see `gatestats.means`."""
+    design, path = MeanDesign(worse=Worse.HIGHER), np.zeros(counts.shape[:2])
+    for line in range(counts.shape[1]):
+        state = design.start()
+        for look, (x_b, n_b, x_c, n_c) in enumerate(counts[:, line].tolist()):
+            state = design.update(state, TwoArmSums(n_b, x_b, n_c, x_c))
+            path[look, line] = design.log_e(state)
+    return path
+
+
 def _z(counts: NDArray[np.integer]) -> FloatArray:
     x_b, n_b, x_c, n_c = np.moveaxis(counts.astype(np.float64), -1, 0)
     pooled = (x_b + x_c) / np.maximum(1, n_b + n_c)
@@ -114,6 +140,9 @@ RULES: Final = (
     Rule("z-test at every look, p < 1 % / 12", z_of_all, (3.14,)),
     Rule("z-test of the last minute, p < 1 %", partial(z_of_last, 6), (2.326, 3.0, 3.5, 4.0, 4.5, 5.0)),
     Rule("z-test of the last 5 minutes, p < 1 %", partial(z_of_last, 30), (2.326, 3.0, 3.5, 4.0, 4.5, 5.0)),
+    Rule("z-test, Pocock's limit for 180 looks, p < 1 % / 12", z_of_all, (POCOCK,)),
+    Rule("Asymptotic confidence sequence, 1 % / 12", asymptotic, (math.log(1200), 2.0, 3.0, 4.6, 6.0, 9.0)),
+    Rule("PSI of the last 5 minutes, 0.2", stability, (0.2, 0.005, 0.01, 0.02, 0.05, 0.1)),
     Rule("EWMA (0.2), 3 sd", ewma, (3.0, 2.5, 3.5, 4.0, 4.5, 5.0)),
     Rule("Argo: one minute over twice the usual share", failed_checks, (1,)),
     Rule("Flagger: 5 such minutes", failed_checks, (5, 2, 3, 4, 7, 10)),

@@ -1,11 +1,13 @@
 """The benchmark of the statistics, at tiny scale: what it simulates, how it counts, and what it reports."""
 
 import json
+import math
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from davylamp.core.model import Variant
 from e2e.bench.statistics import agreement, packages, plots, rivals
@@ -16,7 +18,16 @@ from e2e.bench.statistics.false_alarms import clustered
 from e2e.bench.statistics.ingest import Film, ticks_of
 from e2e.bench.statistics.promotion import delays_of_proof
 from e2e.bench.statistics.row import Row, table
-from e2e.bench.statistics.rules import ewma, failed_checks, kayenta, z_of_all, z_of_last
+from e2e.bench.statistics.rules import (
+    POCOCK,
+    asymptotic,
+    ewma,
+    failed_checks,
+    kayenta,
+    stability,
+    z_of_all,
+    z_of_last,
+)
 from e2e.bench.statistics.scene import CUT, Line, Outage, Scene, shown
 from e2e.bench.statistics.shadow import _won, with_pairs
 from e2e.bench.statistics.system import THRESHOLD, alone, first_crossing, whole
@@ -132,11 +143,27 @@ def _counts(candidate: int, looks: int = 60) -> np.ndarray:
 
 def test_rules_alarm_at_a_gross_regression_and_not_at_none() -> None:
     bad, fine = _counts(10), _counts(0)
-    for path, limit in ((z_of_all, 2.326), (ewma, 3.0), (failed_checks, 5), (kayenta, 1)):
+    rules = ((z_of_all, 2.326), (ewma, 3.0), (failed_checks, 5), (kayenta, 1), (stability, 0.05), (asymptotic, 7.1))
+    for path, limit in rules:
         assert path(bad)[:, 0].max() >= limit
         assert path(fine)[:, 0].max() < limit
     assert z_of_last(6, bad)[-1] == pytest.approx(z_of_all(bad[-6:])[-1])
     assert failed_checks(bad)[:, 0].tolist() == [look // 6 for look in range(1, 61)]
+
+
+def test_pococks_limit_is_passed_as_seldom_as_it_says() -> None:
+    # the density of a standard random walk that has stayed below limit * sqrt(k), carried on step by step
+    low, points, looks = -6.0, 401, 180
+    grid = np.linspace(low, POCOCK, points)
+    density, passed = norm.pdf(grid), float(norm.sf(POCOCK))
+    for look in range(2, looks + 1):
+        mass = density * (grid[1] - grid[0])
+        mass[[0, -1]] /= 2
+        top = POCOCK * math.sqrt(look)
+        passed += float((mass * norm.sf(top - grid)).sum())
+        reached = np.linspace(low * math.sqrt(look), top, points)
+        density, grid = norm.pdf(reached[:, None] - grid) @ mass, reached
+    assert passed == pytest.approx(0.01 / 12, rel=0.02)
 
 
 def test_a_package_that_is_missing_is_said_to_be_missing(tmp_path: Path) -> None:
