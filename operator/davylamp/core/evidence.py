@@ -42,6 +42,8 @@ from gatestats.ticks import OneArmCounts, TwoArmCounts, TwoArmHistogram, Worse
 
 #: Difference of error shares that promotion forgives when the gate does not say.
 DEFAULT_ALLOWANCE: Final = 0.005
+#: Looks of any plan; a look a second for thirty years.
+_LONGEST: Final = 10**9
 
 Window = tuple[datetime, datetime]
 
@@ -90,6 +92,9 @@ class Evidence:
         Requests of (baseline, candidate) since the step was accepted, by gate.
     cursors
         Up to where each target is counted, see `davylamp.core.counting`.
+    planned
+        Looks that the plan expected when the attempt began, see `Plan.planned_looks`: another interval in mid-rollout
+        changes no process that is under way. None for an open end.
     spreads
         How the baseline's pods differed before the rollout, by gate.
     methods
@@ -107,6 +112,7 @@ class Evidence:
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     samples: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     cursors: Cursors = field(default_factory=dict)
+    planned: int | None = None
     spreads: Mapping[str, Spread] = field(default_factory=dict)
     methods: Mapping[str, Choice] = field(default_factory=dict)
     troubles: Mapping[str, Trouble] = field(default_factory=dict)
@@ -122,6 +128,7 @@ class Evidence:
                 "baselines": {name: baseline.to_plain() for name, baseline in self.baselines.items()},
                 "samples": {name: list(counts) for name, counts in self.samples.items()},
                 "cursors": dict(self.cursors),
+                "planned": self.planned,
                 **method.to_plain(self.spreads, self.methods),
             },
             allow_nan=False,
@@ -131,7 +138,7 @@ class Evidence:
 
 def begin(plan: Plan) -> Evidence:
     """Return the evidence of an attempt before its first look."""
-    return _with_streams(plan, Evidence())
+    return _with_streams(plan, Evidence(planned=plan.planned_looks))
 
 
 def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
@@ -156,13 +163,22 @@ def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
         baselines = {str(name): Baseline.from_plain(plain) for name, plain in data["baselines"].items()}
         samples = {str(name): (int(low), int(high)) for name, (low, high) in data["samples"].items()}
         cursors = {str(name): float(time) for name, time in data["cursors"].items()}
+        planned = int(data["planned"])
         states = dict(data["streams"])
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as broken:
         raise ValueError(f"stored evidence is damaged: {broken!r}") from broken
     _refuse_bad_counts(samples, cursors)
+    if not 1 <= planned <= _LONGEST:
+        raise ValueError(f"stored evidence is damaged: planned must be 1 to {_LONGEST} looks, got {str(planned)[:20]}")
     spreads, methods = method.from_plain(data)
     known = Evidence(
-        as_of=as_of, baselines=baselines, samples=samples, cursors=cursors, spreads=spreads, methods=methods
+        as_of=as_of,
+        baselines=baselines,
+        samples=samples,
+        cursors=cursors,
+        planned=planned,
+        spreads=spreads,
+        methods=methods,
     )
     fresh = _with_streams(plan, known)
     if states.keys() != fresh.streams.keys():
@@ -230,32 +246,32 @@ def source_down(plan: Plan, evidence: Evidence, sentence: str) -> Evidence:
     return replace(evidence, troubles=troubles, candidate_errors=None, candidate_requests=None, share=None)
 
 
-def designs(plan: Plan, gate: Gate, baseline: Baseline | None, choice: Choice | None = None) -> Mapping[str, Process]:
+def designs(
+    gate: Gate, baseline: Baseline | None, choice: Choice | None = None, *, looks: int | None = None
+) -> Mapping[str, Process]:
     """Return the e-processes of a gate by stream name; none for a latency gate whose baseline is not known yet.
 
     Parameters
     ----------
-    plan
-        Its length says when late changes are likely.
     gate
         What is judged.
     baseline
         The baseline's histogram, for a latency gate.
     choice
         Which test judges a gate on counters; None if that is not known yet.
+    looks
+        Within which late changes are expected; None for an open end.
     """
     if gate.kind is SignalKind.LATENCY:
-        latency = None if baseline is None else latency_design(baseline, slowdown(gate), plan.planned_looks)
+        latency = None if baseline is None else latency_design(baseline, slowdown(gate), looks)
         return {} if latency is None else {gate.name: latency.process}
     if gate.worse is Direction.EITHER:
         return {
-            f"{gate.name}:{worse.value}": method.with_method(
-                _rate_design(plan, gate, worse), choice, worse, plan.planned_looks
-            )
+            f"{gate.name}:{worse.value}": method.with_method(_rate_design(gate, worse, looks), choice, worse, looks)
             for worse in Worse
         }
     worse = Worse(gate.worse.value)
-    return {gate.name: method.with_method(_rate_design(plan, gate, worse), choice, worse, plan.planned_looks)}
+    return {gate.name: method.with_method(_rate_design(gate, worse, looks), choice, worse, looks)}
 
 
 def slowdown(gate: Gate) -> float:
@@ -276,8 +292,7 @@ def _refuse_bad_counts(samples: Mapping[str, tuple[int, int]], cursors: Cursors)
             raise ValueError(f"stored evidence is damaged: cursor {name} must be finite, got {time}")
 
 
-def _rate_design(plan: Plan, gate: Gate, worse: Worse) -> Process:
-    looks = plan.planned_looks
+def _rate_design(gate: Gate, worse: Worse, looks: int | None) -> Process:
     match gate.margin:
         case OddsRatioMargin(ratio) if gate.kind is SignalKind.ERRORS:
             return ErrorRateDesign(ratio, gate.allowance or DEFAULT_ALLOWANCE, worse, planned_ticks=looks)
@@ -296,7 +311,8 @@ def _rate_design(plan: Plan, gate: Gate, worse: Worse) -> Process:
 def _with_streams(plan: Plan, evidence: Evidence) -> Evidence:
     streams: dict[str, Stream] = {}
     for gate in plan.gates:
-        made = designs(plan, gate, evidence.baselines.get(gate.name), evidence.methods.get(gate.name))
+        baseline, choice = evidence.baselines.get(gate.name), evidence.methods.get(gate.name)
+        made = designs(gate, baseline, choice, looks=evidence.planned)
         for name, design in made.items():
             known = evidence.streams.get(name)
             kept = known is not None and known.design == design

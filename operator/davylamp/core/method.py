@@ -70,7 +70,7 @@ def choose(gate: Gate, signal: SignalReading, spread: Spread | None) -> Choice |
     return replace(choice, reason=choice.reason + _ALONE) if alone else choice
 
 
-def with_method(design: Process, choice: Choice | None, worse: Worse, looks: int) -> Process:
+def with_method(design: Process, choice: Choice | None, worse: Worse, looks: int | None) -> Process:
     """Return the design as the method asks for it; ``looks`` is how long the rollout is planned to last."""
     if choice is None or choice.method is Method.CONDITIONAL:
         return design

@@ -187,7 +187,8 @@ class Scope:
 
     def processes(self, gate: Gate) -> dict[str, Process]:
         """Return the e-processes of a gate by stream."""
-        return dict(designs(self.plan, gate, self.baseline if gate.kind is SignalKind.LATENCY else None))
+        baseline = self.baseline if gate.kind is SignalKind.LATENCY else None
+        return dict(designs(gate, baseline, looks=self.plan.planned_looks))
 
     def gate(self, gate: Gate, sizes: Sequence[float], length: int) -> GateForecast:
         """Return what a gate sees; ``length`` is the time of a healthy rollout in looks."""

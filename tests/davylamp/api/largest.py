@@ -40,7 +40,7 @@ def largest_evidence(plan: Plan, as_of: datetime) -> Evidence:
     baseline = Baseline(edges, tuple(chance.randrange(10**11, 10**12) for _ in edges))
     streams = {}
     for gate in plan.gates:
-        for name, design in designs(plan, gate, baseline).items():
+        for name, design in designs(gate, baseline, looks=plan.planned_looks).items():
             state = design.start()
             for _ in range(TICKS):
                 state = design.update(state, _tick(gate.kind, baseline, chance))

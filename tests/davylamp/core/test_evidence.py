@@ -433,6 +433,25 @@ def test_a_damaged_value_is_refused(part: str, name: str, value: object) -> None
         resume(ALL_GATES, json.dumps(whole), at(10))
 
 
+@pytest.mark.parametrize("planned", [None, 0, -1, "soon", math.inf, math.nan, [1], pytest.param(10**400, id="huge")])
+def test_a_damaged_length_of_the_plan_is_refused(planned: object) -> None:
+    whole = stored(watched(ALL_GATES, prepared(), everything(), 1))
+    with pytest.raises(ValueError):
+        resume(ALL_GATES, json.dumps({**whole, "planned": planned}), at(10))
+
+
+def test_another_interval_in_mid_rollout_takes_nothing_from_what_was_seen() -> None:
+    found, slower = everything(), replace(ALL_GATES, interval=2 * ALL_GATES.interval)
+    before = watched(ALL_GATES, prepared(), found, 3)
+    assert slower.planned_looks != ALL_GATES.planned_looks
+    assert resume(slower, before.to_json(), at(30)).streams == before.streams
+    after = observe(slower, before, found, window(30, 50))
+    assert {name: stream.design for name, stream in after.streams.items()} == {
+        name: stream.design for name, stream in before.streams.items()
+    }
+    assert after.streams["errors"].state.ticks == before.streams["errors"].state.ticks + 1
+
+
 def test_a_state_of_another_stream_is_refused() -> None:
     whole = stored(watched(ALL_GATES, prepared(), everything(), 1))
     whole["streams"]["errors"] = whole["streams"]["latency"]
@@ -477,16 +496,16 @@ def test_each_margin_has_its_design(
     kind: SignalKind, margin: Margin, allowance: float | None, expected: Process
 ) -> None:
     gate = Gate("own", kind, Direction.HIGHER, margin, allowance)
-    assert designs(ALL_GATES, gate, None) == {"own": expected}
+    assert designs(gate, None, looks=LOOKS) == {"own": expected}
 
 
 def test_a_share_that_may_only_fall_is_tested_the_other_way() -> None:
     gate = replace(CLICKS, worse=Direction.LOWER)
-    assert designs(ALL_GATES, gate, None) == {"clicks": OddsRatioDesign(1.25, Worse.LOWER, LOOKS)}
+    assert designs(gate, None, looks=LOOKS) == {"clicks": OddsRatioDesign(1.25, Worse.LOWER, LOOKS)}
 
 
 def test_a_gate_with_two_sides_has_a_stream_for_each() -> None:
-    assert designs(ALL_GATES, CLICKS, None) == {
+    assert designs(CLICKS, None, looks=LOOKS) == {
         "clicks:Higher": OddsRatioDesign(1.25, Worse.HIGHER, LOOKS),
         "clicks:Lower": OddsRatioDesign(1.25, Worse.LOWER, LOOKS),
     }
@@ -494,7 +513,7 @@ def test_a_gate_with_two_sides_has_a_stream_for_each() -> None:
 
 def test_a_share_has_no_slowdown_and_a_latency_nothing_else() -> None:
     with pytest.raises(ValueError, match="gate clicks reads a share, so its margin cannot be a slowdown"):
-        designs(ALL_GATES, replace(CLICKS, margin=SlowdownMargin(0.1)), None)
+        designs(replace(CLICKS, margin=SlowdownMargin(0.1)), None)
     with pytest.raises(ValueError, match="gate latency reads latency, so its margin must be a slowdown"):
         slowdown(replace(LATENCY, margin=OddsRatioMargin(1.25)))
 
