@@ -6,6 +6,7 @@ changed.
 
 import asyncio
 import contextlib
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any, Final
@@ -20,6 +21,8 @@ Hint = Callable[[str, str, str, str], None]
 _log: Final = structlog.get_logger("davylamp.hints")
 _FIRST_BACKOFF: Final = 1.0
 _LONGEST_BACKOFF: Final = 30.0
+#: Kopf warns that it takes no signals outside the main thread. It need not: Davylamp's main thread takes them.
+_NO_SIGNALS: Final = "OS signals are ignored: running not in the main thread."
 #: A run that lasted so long, in seconds, was a good one.
 _GOOD_RUN: Final = 300.0
 
@@ -66,6 +69,10 @@ def registry(hint: Hint) -> kopf.OperatorRegistry:
     return handlers
 
 
+def _matters(record: logging.LogRecord) -> bool:
+    return record.msg != _NO_SIGNALS
+
+
 class Hints:
     """Kopf in a thread.
 
@@ -93,6 +100,7 @@ class Hints:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._hint, kind, namespace, name, version)
 
+        logging.getLogger("kopf._core.reactor.running").addFilter(_matters)
         self._thread = threading.Thread(target=self._run, args=(passed_on,), name="kopf", daemon=True)
         self._thread.start()
 

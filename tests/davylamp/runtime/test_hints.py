@@ -1,6 +1,7 @@
 """Kopf in its thread, watching a real API server with the operator's rights."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,6 +34,15 @@ async def hinting(*namespaces: str) -> AsyncIterator[tuple[Hints, Seen]]:
 def about(seen: Seen, kind: str, namespace: str, name: str) -> set[str]:
     """Return the versions that were hinted at."""
     return {version for each, where, what, version in seen if (each, where, what) == (kind, namespace, name)}
+
+
+async def test_that_kopf_takes_no_signals_is_not_said(premises: Premises, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "kopf")
+    async with hinting(premises.namespace) as (_, seen):
+        premises.rollout()
+        await eventually(lambda: bool(seen), "Kopf works")
+    assert [record.getMessage() for record in caplog.records if "signal" in record.getMessage().lower()] == []
+    assert [record for record in caplog.records if record.name.startswith("kopf")]
 
 
 @pytest.mark.parametrize("everywhere", [True, False])
