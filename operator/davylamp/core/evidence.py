@@ -171,16 +171,7 @@ def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
     if not 1 <= planned <= _LONGEST:
         raise ValueError(f"stored evidence is damaged: planned must be 1 to {_LONGEST} looks, got {str(planned)[:20]}")
     spreads, methods = method.from_plain(data)
-    known = Evidence(
-        as_of=as_of,
-        baselines=baselines,
-        samples=samples,
-        cursors=cursors,
-        planned=planned,
-        spreads=spreads,
-        methods=methods,
-    )
-    fresh = _with_streams(plan, known)
+    fresh = _with_streams(plan, Evidence(as_of, {}, baselines, samples, cursors, planned, spreads, methods))
     if states.keys() != fresh.streams.keys():
         raise ValueError(f"stored evidence has the streams {sorted(states)}, the gates make {sorted(fresh.streams)}")
     streams = {

@@ -363,13 +363,7 @@ def test_a_restart_at_any_look_goes_on_bit_for_bit(stop: int) -> None:
     found = everything()
     before = watched(ALL_GATES, prepared(), found, stop)
     back = resume(ALL_GATES, before.to_json(), at(10 * stop))
-    assert (back.streams, back.baselines, back.samples, back.cursors, back.as_of) == (
-        before.streams,
-        before.baselines,
-        before.samples,
-        before.cursors,
-        before.as_of,
-    )
+    assert back == replace(before, troubles={}, candidate_errors=None, candidate_requests=None, share=None)
     last = window(10 * stop, 10 * stop + 10)
     assert observe(ALL_GATES, back, found, last) == observe(ALL_GATES, before, found, last)
 
