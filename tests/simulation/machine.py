@@ -124,17 +124,13 @@ class World(RuleBasedStateMachine):
     def metrics_stay(self, metrics: Metrics, looks: int) -> None:
         """The gates say something else, and the leader sees it for some looks."""
         self.cluster.metrics = metrics
-        for _ in range(looks):
-            self._pass(10)
-            self._look(self._leader())
+        self._leader_looks(looks)
 
     @rule(baseline=st.integers(0, 1), candidate=st.integers(0, 1), looks=st.integers(0, 2))
     def endpoints_change(self, baseline: int, candidate: int, looks: int = 0) -> None:
         """Pods come and go, and the leader may see it at once."""
         self.cluster.baseline_ready, self.cluster.candidate_ready = baseline, candidate
-        for _ in range(looks):
-            self._pass(10)
-            self._look(self._leader())
+        self._leader_looks(looks)
 
     @rule()
     def endpoints_recover(self) -> None:
@@ -332,6 +328,11 @@ class World(RuleBasedStateMachine):
 
     def _pass(self, seconds: int) -> None:
         self.cluster.time += seconds
+
+    def _leader_looks(self, times: int) -> None:
+        for _ in range(times):
+            self._pass(10)
+            self._look(self._leader())
 
     def _look(self, who: int, fates: list[Fate] | None = None, *, stale: bool = False) -> None:
         if self.flying[who] is None:

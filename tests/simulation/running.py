@@ -14,5 +14,5 @@ THOROUGH: Final = settings(
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
-#: Far more than a bug that was put in by intent has needed; the first example that meets it is the last.
+#: Three times what a bug that was put in by intent has needed at most; the first example that meets it is the last.
 SEEDED: Final = settings(THOROUGH, max_examples=2000, phases=[Phase.generate], derandomize=True, print_blob=False)

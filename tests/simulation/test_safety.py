@@ -19,6 +19,13 @@ def test_whatever_happens_the_invariants_hold_and_the_rollout_comes_to_rest(quar
     class Quarter(World):
         """Its seed is its own."""
 
+        begun = 0
+
+        def __init__(self) -> None:
+            Quarter.begun += 1
+            super().__init__()
+
     examples = os.environ.get("EXAMPLES")
     thorough = settings(THOROUGH, max_examples=int(examples)) if examples else THOROUGH
     run_state_machine_as_test(Quarter if examples else seed(quarter)(Quarter), settings=thorough)
+    assert Quarter.begun >= thorough.max_examples

@@ -63,8 +63,7 @@ def z_of_all(counts: Counts) -> FloatArray:
 
 def z_of_last(looks: int, counts: Counts) -> FloatArray:
     """Return the pooled z of the last so many looks."""
-    sums = counts.cumsum(axis=0)
-    return _z(sums - np.concatenate([np.zeros_like(sums[:looks]), sums[:-looks]]))
+    return _z(_of_last(looks, counts))
 
 
 def ewma(counts: Counts) -> FloatArray:
@@ -108,8 +107,7 @@ def kayenta(counts: Counts) -> FloatArray:
 
 def stability(counts: Counts) -> FloatArray:
     """Return the population stability index of events and others, candidate against baseline, of the last 5 minutes."""
-    sums = counts.cumsum(axis=0)
-    x_b, n_b, x_c, n_c = np.moveaxis(sums - np.concatenate([np.zeros_like(sums[:30]), sums[:-30]]), -1, 0)
+    x_b, n_b, x_c, n_c = np.moveaxis(_of_last(5 * _MINUTE, counts), -1, 0)
     theirs, ours = (x_b + 0.5) / (n_b + 1), (x_c + 0.5) / (n_c + 1)
     log_odds = np.log(ours / theirs) - np.log((1 - ours) / (1 - theirs))
     return np.asarray(np.where(ours > theirs, (ours - theirs) * log_odds, 0), dtype=np.float64)
@@ -124,6 +122,13 @@ def asymptotic(counts: Counts) -> FloatArray:
             state = design.update(state, TwoArmSums(n_b, x_b, n_c, x_c))
             path[look, line] = design.log_e(state)
     return path
+
+
+def _of_last(looks: int, counts: Counts) -> NDArray[np.integer]:
+    """Return the counts of the last so many looks together, after each look."""
+    sums: NDArray[np.integer] = counts.cumsum(axis=0)
+    last: NDArray[np.integer] = sums - np.concatenate([np.zeros_like(sums[:looks]), sums[:-looks]])
+    return last
 
 
 def _z(counts: NDArray[np.integer]) -> FloatArray:

@@ -167,9 +167,7 @@ def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
         states = dict(data["streams"])
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as broken:
         raise ValueError(f"stored evidence is damaged: {broken!r}") from broken
-    _refuse_bad_counts(samples, cursors)
-    if not 1 <= planned <= _LONGEST:
-        raise ValueError(f"stored evidence is damaged: planned must be 1 to {_LONGEST} looks, got {str(planned)[:20]}")
+    _refuse_bad_numbers(samples, cursors, planned)
     spreads, methods = method.from_plain(data)
     fresh = _with_streams(plan, Evidence(as_of, {}, baselines, samples, cursors, planned, spreads, methods))
     if states.keys() != fresh.streams.keys():
@@ -273,8 +271,10 @@ def slowdown(gate: Gate) -> float:
     return 1 + gate.margin.part
 
 
-def _refuse_bad_counts(samples: Mapping[str, tuple[int, int]], cursors: Cursors) -> None:
-    """Raise ValueError for what would end a bake early, or, as a cursor beyond all time, stop all counting unseen."""
+def _refuse_bad_numbers(samples: Mapping[str, tuple[int, int]], cursors: Cursors, planned: int) -> None:
+    """Raise ValueError for what would end a bake early, stop all counting unseen, or leave nothing for late changes."""
+    if not 1 <= planned <= _LONGEST:
+        raise ValueError(f"stored evidence is damaged: planned must be 1 to {_LONGEST} looks, got {str(planned)[:20]}")
     for name, counts in samples.items():
         if min(counts) < 0:
             raise ValueError(f"stored evidence is damaged: samples of {name} must be at least 0, got {counts}")

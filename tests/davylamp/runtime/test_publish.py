@@ -178,6 +178,7 @@ async def test_an_event_that_cannot_be_written_is_lost_and_nothing_else(
     manifest = premises.rollout()
     own_kube._api.configuration.host = "https://127.0.0.1:1"
     await publisher.events(open_session(manifest), manifest, (NOTE,), SystemClock().now())
+    assert not premises.events("StepStarted")
 
 
 async def test_only_a_change_makes_a_line_and_a_count(publisher: Publisher, premises: Premises) -> None:

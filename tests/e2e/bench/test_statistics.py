@@ -31,6 +31,7 @@ from e2e.bench.statistics.rules import (
 from e2e.bench.statistics.scene import CUT, Line, Outage, Scene, shown
 from e2e.bench.statistics.shadow import _won, with_pairs
 from e2e.bench.statistics.system import THRESHOLD, alone, first_crossing, whole
+from gatestats.detectors.divergences import PopulationStability, population_stability
 
 _CALM = Scene((Line(50, 0.1, servers=(3, 2)), Line(50, 0.1)), 30, missed=0.0, delayed=0.0, restarts=0.0)
 
@@ -148,6 +149,10 @@ def test_rules_alarm_at_a_gross_regression_and_not_at_none() -> None:
         assert path(bad)[:, 0].max() >= limit
         assert path(fine)[:, 0].max() < limit
     assert z_of_last(6, bad)[-1] == pytest.approx(z_of_all(bad[-6:])[-1])
+    theirs, ours = ((x, n - x) for x, n in bad[-30:, 0].sum(axis=0).reshape(2, 2).tolist())
+    known = population_stability(theirs, ours, least_share=0.0)
+    assert isinstance(known, PopulationStability)
+    assert stability(bad)[-1, 0] == pytest.approx(known.nats)
     assert failed_checks(bad)[:, 0].tolist() == [look // 6 for look in range(1, 61)]
 
 
