@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 
 from e2e.lab.failure import LabError
@@ -77,19 +78,23 @@ class Component:
         """End it as a crash would: SIGKILL."""
         self._end(timedelta(0))
 
-    def freeze(self) -> None:
-        """Stop it in mid-flight (SIGSTOP): connections stay open and nothing answers."""
-        self._signal(signal.SIGSTOP)
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop it in mid-flight (SIGSTOP) for a while: connections stay open and nothing answers.
 
-    def thaw(self) -> None:
-        """Let it go on after `freeze`."""
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: signal.Signals) -> None:
+        Raises
+        ------
+        LabError
+            It does not run, or could not be stopped.
+        """
         process = self.process
         if process is None or not process.alive:
             raise LabError(f"{self.name} does not run")
-        process.signal(number)
+        try:
+            process.freeze()
+            yield
+        finally:
+            process.signal(signal.SIGCONT)
 
     def _end(self, patience: timedelta) -> None:
         if process := self.process:

@@ -25,15 +25,21 @@ def _boot() -> str:
     return _BOOT_ID.read_text(encoding="ascii").strip()
 
 
-def _started_at(pid: int) -> int | None:
-    """Return the start of a living process in clock ticks since boot; a zombie counts as gone."""
+def _stat(entry: Path) -> list[str] | None:
+    """Return the fields of a process' or a thread's stat from the third one, its state, on; None if it is gone."""
     try:
-        stat = (Path("/proc") / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        stat = (entry / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    # The command name may hold spaces and brackets: count from the last bracket (proc_pid_stat(5): fields 3 and 22).
+    # The command name may hold spaces and brackets: count from the last bracket (proc_pid_stat(5)).
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in {"Z", "X"} else int(fields[19])
+    return None if fields[0] in {"Z", "X"} else fields
+
+
+def _started_at(pid: int) -> int | None:
+    """Return the start of a living process in clock ticks since boot (field 22); a zombie counts as gone."""
+    fields = _stat(Path("/proc") / str(pid))
+    return None if fields is None else int(fields[19])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,23 @@ class Process:
         if self.alive:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+    def freeze(self) -> None:
+        """Stop it, and return when each of its threads has stopped: a signal is on its way for a while.
+
+        Raises
+        ------
+        LabError
+            It is gone, or some thread still ran after 10 s.
+        """
+        self.signal(signal.SIGSTOP)
+        until(self._stopped, f"process {self.pid} has stopped", within=timedelta(seconds=10))
+
+    def _stopped(self) -> bool:
+        if not self.alive:
+            raise LabError(f"process {self.pid} has ended")
+        threads = (_stat(entry) for entry in (Path("/proc") / str(self.pid) / "task").iterdir())
+        return all(fields is None or fields[0] in {"T", "t"} for fields in threads)
 
     def end(self, *, patience: timedelta) -> None:
         """Ask it to end, and make it end when it has not after `patience`; return when it is gone."""

@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -82,22 +83,22 @@ def test_a_leader_that_stood_still_raises_nothing_after_another_took_over(
     def raises(call: Call) -> bool:
         return call.method == "PATCH" and call.path == stage.route_path and b'"50"' in call.body
 
-    holding = Holding(raises, davylamp.freeze)
-    proxy.fault = holding
-    stage.apply()
-    stage.recorder.until(lambda _, __: holding.held.is_set(), "the raise to 50 % is under way", within=PATIENCE)
-    successor.start()
-    before = stage.status["epoch"]
-    stage.recorder.until(
-        lambda rollout, _: rollout["status"]["epoch"] > before, "another leads", within=timedelta(seconds=120)
-    )
-    stage.recorder.until(
-        lambda _, route: int(route["metadata"].get("annotations", {}).get("davylamp.dev/epoch", 0)) > before,
-        "the other has written the route",
-        within=PATIENCE,
-    )
-    holding.released.set()
-    davylamp.thaw()
+    with ExitStack() as frozen:
+        holding = Holding(raises, lambda: frozen.enter_context(davylamp.frozen()))
+        proxy.fault = holding
+        stage.apply()
+        stage.recorder.until(lambda _, __: holding.held.is_set(), "the raise to 50 % is under way", within=PATIENCE)
+        successor.start()
+        before = stage.status["epoch"]
+        stage.recorder.until(
+            lambda rollout, _: rollout["status"]["epoch"] > before, "another leads", within=timedelta(seconds=120)
+        )
+        stage.recorder.until(
+            lambda _, route: int(route["metadata"].get("annotations", {}).get("davylamp.dev/epoch", 0)) > before,
+            "the other has written the route",
+            within=PATIENCE,
+        )
+        holding.released.set()
     stage.until_phase("Promoted")
     assert holding.status is None or holding.status >= 400, "the late write of the former leader was taken"
     assert stage.violations() == ()

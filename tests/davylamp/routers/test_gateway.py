@@ -90,11 +90,8 @@ async def test_every_write_is_accepted_by_the_gateway_in_the_end(site: Site, lab
 async def test_right_after_a_write_the_gateway_is_said_to_be_behind(site: Site, lab: Lab) -> None:
     publish(lab, site.ref.namespace, "credit-int8")
     await site.until(accepted=True, words="accepted by Gateway lab")
-    lab.component("contour").freeze()
-    try:
+    with lab.component("contour").frozen():
         written = await site.write(PREPARE)
-    finally:
-        lab.component("contour").thaw()
     assert not written.accepted
     assert "has seen generation" in written.acceptance
     await site.until(accepted=True, words="accepted by Gateway lab")

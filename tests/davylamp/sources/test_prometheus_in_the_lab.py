@@ -250,12 +250,8 @@ async def test_a_prometheus_that_hangs_is_unavailable_and_read_again_at_once_whe
     asked = request_of(lab_namespace, end - timedelta(seconds=5), end)
     await source.read(asked)
 
-    lab.component("prometheus").freeze()
-    try:
-        with pytest.raises(Unavailable, match="does not answer within 1 s"):
-            await source.read(asked)
-    finally:
-        lab.component("prometheus").thaw()
+    with lab.component("prometheus").frozen(), pytest.raises(Unavailable, match="does not answer within 1 s"):
+        await source.read(asked)
     await asyncio.to_thread(lab.component("prometheus").wait_ready)
 
     assert (await source.read(asked)).signals.keys() == {"errors", "approvals", "latency"}

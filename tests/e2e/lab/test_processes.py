@@ -51,7 +51,7 @@ def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_frozen_process_can_be_ended_gently(sleeper: Process) -> None:
-    sleeper.signal(signal.SIGSTOP)
+    sleeper.freeze()
     assert sleeper.alive
     sleeper.end(patience=SOON)
     assert not sleeper.alive

@@ -95,10 +95,9 @@ def test_prometheus_scrapes_a_local_exporter_with_the_labels_asked_for(lab: Lab)
 
 def test_a_frozen_prometheus_answers_again_once_thawed(lab: Lab) -> None:
     prometheus = lab.component("prometheus")
-    prometheus.freeze()
-    assert prometheus.running
-    assert not prometheus.part.ready()
-    prometheus.thaw()
+    with prometheus.frozen():
+        assert prometheus.running
+        assert not prometheus.part.ready()
     prometheus.wait_ready()
 
 
