@@ -1,0 +1,69 @@
+"""Probes, metrics and captured pairs."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+#: Returns what is kept of a namespace's rollout; None if nothing is to be.
+Captures = Callable[[str, str], list[dict[str, Any]] | None]
+
+
+async def serve(
+    host: str | None, port: int, registry: CollectorRegistry, *, ready: Callable[[], str], captures: Captures
+) -> tuple[web.AppRunner, int]:
+    """Serve ``/healthz``, ``/readyz``, ``/metrics`` and ``/captures/<namespace>/<rollout>``.
+
+    Parameters
+    ----------
+    host, port
+        Where; None for all addresses, port 0 picks one.
+    registry
+        Metrics.
+    ready
+        Why this process does not do all that it should; empty if it does.
+    captures
+        Finds captured pairs.
+
+    Returns
+    -------
+    tuple
+        The runner, to be cleaned up at the end, and the port.
+
+    Raises
+    ------
+    OSError
+        If the port cannot be had.
+    """
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def alive(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def readiness(_: web.Request) -> web.Response:
+        why = ready()
+        return web.Response(text=why or "ok", status=503 if why else 200)
+
+    async def captured(request: web.Request) -> web.Response:
+        pairs = captures(request.match_info["namespace"], request.match_info["rollout"])
+        if pairs is None:
+            return web.json_response({"error": "no pairs of this rollout are captured"}, status=404)
+        return web.json_response({"pairs": pairs}, dumps=lambda body: json.dumps(body, allow_nan=False))
+
+    application = web.Application(client_max_size=1024)
+    application.router.add_get("/metrics", metrics)
+    application.router.add_get("/healthz", alive)
+    application.router.add_get("/readyz", readiness)
+    application.router.add_get("/captures/{namespace}/{rollout}", captured)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError:
+        await runner.cleanup()
+        raise
+    return runner, runner.addresses[0][1]

@@ -1,0 +1,210 @@
+"""The comparator of one process: its rollouts, its ports, its metrics."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from random import Random, SystemRandom
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from davylamp.shadow import admin
+from davylamp.shadow.capturing import Redact, keep_nothing
+from davylamp.shadow.lane import Compare, Lane, Means
+from davylamp.shadow.receiving import HttpListener, Patience
+from davylamp.shadow.receiving_grpc import GrpcListener
+from davylamp.shadow.room import Room
+from davylamp.shadow.task import Task
+from davylamp.shadow.telemetry import Tallies, Telemetry
+
+#: Namespace and name of a rollout.
+Name = tuple[str, str]
+_log: Final = structlog.get_logger("davylamp")
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """Return what makes the event loop that serves this process best."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where the process listens.
+
+    Parameters
+    ----------
+    host
+        Address; None for all.
+    admin
+        Port of probes, metrics and captures; 0 picks one.
+    grpc_offset
+        From a task's port to the port where it takes gRPC; a task whose port is 0 gets free ones for both.
+    """
+
+    host: str | None = None
+    admin: int = 8080
+    grpc_offset: int = 100
+
+
+@dataclass(slots=True)
+class _Open:
+    """A rollout that is served."""
+
+    lane: Lane
+    http: HttpListener
+    grpc: GrpcListener
+    ports: tuple[int, int]
+
+
+class Comparator:
+    """Serves any number of rollouts.
+
+    Parameters
+    ----------
+    compare
+        Compares two answers.
+    redact
+        Blots out what must not be kept of captured pairs.
+    ports
+        Where to listen.
+    patience
+        With those who send requests.
+    room
+        How many requests and bytes may be held.
+    randomness
+        For the order of calls and for what is captured.
+    """
+
+    def __init__(
+        self,
+        compare: Compare,
+        *,
+        redact: Redact = keep_nothing,
+        ports: Ports | None = None,
+        patience: Patience | None = None,
+        room: Room | None = None,
+        randomness: Random | None = None,
+    ) -> None:
+        self._means = Means(compare, redact, randomness or SystemRandom(), room or Room())
+        self._ports = ports or Ports()
+        self._patience = patience or Patience()
+        self._telemetry = Telemetry()
+        self._open: dict[Name, _Open] = {}
+        self._troubles: dict[Name, str] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._admin: web.AppRunner | None = None
+        self._started = False
+        #: Port of probes, metrics and captures, once started.
+        self.admin_port = 0
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """All metrics."""
+        return self._telemetry.registry
+
+    def ports_of(self, namespace: str, rollout: str) -> tuple[int, int] | None:
+        """Return where a rollout's requests are taken, over HTTP and over gRPC; None if they are not."""
+        served = self._open.get((namespace, rollout))
+        return served.ports if served is not None else None
+
+    async def start(self) -> None:
+        """Serve probes and metrics; it is ready when the tasks are set.
+
+        Raises
+        ------
+        OSError
+            If the port cannot be had.
+        """
+        self._admin, self.admin_port = await admin.serve(
+            self._ports.host, self._ports.admin, self.registry, ready=self._trouble, captures=self._captures
+        )
+
+    async def set_tasks(self, tasks: Iterable[Task]) -> None:
+        """Serve these rollouts and no others; what is the same stays as it is.
+
+        A port that cannot be had makes the process unready, and is tried again the next time; others are served.
+        """
+        wanted = {(task.namespace, task.rollout): task for task in tasks}
+        async with self._one_at_a_time:
+            for name in self._open.keys() - wanted.keys():
+                await self._end(name)
+            self._troubles = {name: why for name, why in self._troubles.items() if name in wanted}
+            # Before any port is taken, so that rollouts can exchange theirs.
+            for name, task in wanted.items():
+                served = self._open.get(name)
+                if served is not None and served.lane.task.port != task.port:
+                    await served.http.close()
+                    await served.grpc.close()
+            for name, task in wanted.items():
+                await self._serve(name, task)
+            self._started = True
+
+    async def stop(self) -> None:
+        """Stop at once: what waits is dropped, all is closed."""
+        async with self._one_at_a_time:
+            for name in tuple(self._open):
+                await self._end(name)
+            runner, self._admin = self._admin, None
+            if runner is not None:
+                await runner.cleanup()
+
+    async def _serve(self, name: Name, task: Task) -> None:
+        served = self._open.get(name)
+        if served is not None and served.lane.task == task:
+            return
+        if served is None:
+            await self._begin(name, task)
+            return
+        moved = served.lane.task.port != task.port
+        await served.lane.change(task)
+        if moved:
+            await self._listen(name, served.lane)
+
+    async def _begin(self, name: Name, task: Task) -> None:
+        await self._listen(name, Lane(task, self._means, Tallies(self._telemetry, *name)))
+
+    async def _listen(self, name: Name, lane: Lane) -> None:
+        http, grpc = HttpListener(lane, self._patience), GrpcListener(lane)
+        port, host = lane.task.port, self._ports.host
+        try:
+            taken = await http.open(host, port)
+            ports = (taken, await grpc.open(host, port + self._ports.grpc_offset if port else 0))
+        except OSError as error:
+            await http.close()
+            await self._give_up(name, lane, f"cannot listen on port {port} for {name[0]}/{name[1]}: {error}")
+            return
+        self._troubles.pop(name, None)
+        self._open[name] = _Open(lane, http, grpc, ports)
+        _log.info("rollout_shadowed", rollout="/".join(name), port=ports[0], grpc=ports[1])
+
+    async def _give_up(self, name: Name, lane: Lane, why: str) -> None:
+        self._open.pop(name, None)
+        self._troubles[name] = why
+        _log.error("port_taken", rollout="/".join(name), why=why)
+        await lane.end()
+        self._telemetry.forget(*name)
+
+    async def _end(self, name: Name) -> None:
+        served = self._open.pop(name)
+        await served.http.close()
+        await served.grpc.close()
+        await served.lane.end()
+        self._telemetry.forget(*name)
+        _log.info("rollout_left", rollout="/".join(name))
+
+    def _trouble(self) -> str:
+        if not self._started:
+            return "the rollouts are not known yet"
+        return "; ".join(self._troubles.values())
+
+    def _captures(self, namespace: str, rollout: str) -> list[dict[str, Any]] | None:
+        served = self._open.get((namespace, rollout))
+        if served is None or not served.lane.reservoir.is_on:
+            return None
+        return served.lane.reservoir.pairs

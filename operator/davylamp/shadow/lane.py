@@ -1,0 +1,274 @@
+"""One rollout's way through the comparator: take, wait, replay to both variants, compare, count.
+
+Rule 1: what cannot wait is dropped, the newest first, and counted; whoever sent it has its answer already.
+Rule 2: a pair is two calls one after the other, in random order, so that neither variant is the one that finds the
+machine warm.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+from typing import Protocol as Port
+
+import structlog
+
+from davylamp.shadow.calling import HttpCaller
+from davylamp.shadow.calling_grpc import GrpcCaller
+from davylamp.shadow.capturing import Redact, Reservoir
+from davylamp.shadow.coding import CodingError, TooLargeError, decoded
+from davylamp.shadow.comparison import Comparison
+from davylamp.shadow.exchange import Call, Outcome, Protocol
+from davylamp.shadow.passing import is_allowed, passed_on
+from davylamp.shadow.reception import Arrived, Reception
+from davylamp.shadow.restraint import Restraint
+from davylamp.shadow.room import Room, Tenancy
+from davylamp.shadow.sampling import Purpose, RecentRequests, Sampler, identity
+from davylamp.shadow.task import Replay, Rules, Task
+from davylamp.shadow.telemetry import Pair, Tallies
+
+#: Compares two answers to a call, first the baseline's.
+Compare = Callable[[Call, Outcome, Outcome, Rules], Comparison]
+_log: Final = structlog.get_logger("davylamp")
+
+
+class _Caller(Port):
+    async def call(self, call: Call) -> Outcome: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What all lanes of a process share.
+
+    Parameters
+    ----------
+    compare
+        Compares two answers.
+    redact
+        Blots out what must not be kept.
+    randomness
+        For the order of calls and for what is captured.
+    room
+        What may be held.
+    """
+
+    compare: Compare
+    redact: Redact
+    randomness: Random
+    room: Room
+
+
+class Variant:
+    """Calls one variant, by whichever protocol a request came.
+
+    Parameters
+    ----------
+    address
+        ``host:port``.
+    replay
+        Limits.
+    """
+
+    def __init__(self, address: str, replay: Replay) -> None:
+        self._address = address
+        self._replay = replay
+        self._callers: dict[Protocol, _Caller] = {}
+
+    async def call(self, call: Call) -> Outcome:
+        """Send a call and return what became of it."""
+        caller = self._callers.get(call.protocol)
+        if caller is None:
+            caller = self._callers[call.protocol] = self._make(call.protocol)
+        return await caller.call(call)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for caller in self._callers.values():
+            await caller.close()
+
+    def _make(self, protocol: Protocol) -> _Caller:
+        match protocol:
+            case Protocol.HTTP:
+                return HttpCaller(self._address, self._replay.timeout, self._replay.max_body)
+            case Protocol.GRPC:
+                return GrpcCaller(self._address, self._replay.timeout, self._replay.max_body)
+
+
+class Lane:
+    """Takes one rollout's requests; a `reception.Sink`.
+
+    Parameters
+    ----------
+    task
+        What to do.
+    means
+        Shared with other lanes.
+    tallies
+        Where it is counted.
+    """
+
+    def __init__(self, task: Task, means: Means, tallies: Tallies) -> None:
+        self._means = means
+        self._tallies = tallies
+        self._loop = asyncio.get_running_loop()
+        self._tenancy = Tenancy(means.room)
+        self._sampler = Sampler(task.rollout)
+        self._recent = RecentRequests()
+        self._waiting: deque[tuple[Arrived, Pair]] = deque()
+        self._workers: set[asyncio.Task[None]] = set()
+        self.reservoir = Reservoir(task.capture, means.redact, means.randomness)
+        self._set(task)
+        tallies.show(
+            lambda: len(self._waiting),
+            lambda: self._tenancy.held_octets,
+            lambda: len(self._workers),
+            lambda: self._restraint.holds(self._loop.time()),
+        )
+
+    def _set(self, task: Task) -> None:
+        self.task = task
+        self._baseline = Variant(task.baseline, task.replay)
+        self._candidate = Variant(task.candidate, task.replay)
+        self._restraint = Restraint(task.replay.timeout)
+        self._stopping = False
+
+    async def change(self, task: Task) -> None:
+        """Do something else from now on; what waits for the variants of before is dropped, what was counted stays."""
+        await self.stop()
+        if task.capture != self.task.capture:
+            self.reservoir = Reservoir(task.capture, self._means.redact, self._means.randomness)
+        self._set(task)
+
+    async def stop(self) -> None:
+        """Drop what waits, and close the connections."""
+        self._stopping = True
+        workers = tuple(self._workers)
+        for worker in workers:
+            worker.cancel()
+        while self._waiting:
+            arrived, _ = self._waiting.popleft()
+            self._let_go(arrived)
+            self.refuse(Reception.DROPPED)
+        await asyncio.gather(*workers, return_exceptions=True)
+        await self._baseline.close()
+        await self._candidate.close()
+
+    async def end(self) -> None:
+        """Stop for good."""
+        await self.stop()
+        self._tenancy.end()
+
+    # As a sink.
+
+    @property
+    def max_body(self) -> int:
+        """Bytes of the largest body that is taken."""
+        return self.task.replay.max_body
+
+    def reserve(self, size: int) -> bool:
+        """Return whether so many more bytes may be held, and count them as held if so."""
+        return self._tenancy.reserve(size)
+
+    def release(self, size: int) -> None:
+        """Give back bytes that were reserved."""
+        self._tenancy.release(size)
+
+    def refuse(self, why: Reception) -> None:
+        """Count a request that is not taken."""
+        self._tallies.received(why)
+
+    def take(self, arrived: Arrived) -> None:
+        """Take a request that is to be compared, if there is a place to wait in."""
+        refused = self._refusal(arrived)
+        if refused is not None:
+            self._tenancy.release(len(arrived.body))
+            self.refuse(refused)
+
+    def _refusal(self, arrived: Arrived) -> Reception | None:
+        """Return why a request does not wait; None if it does now."""
+        task = self.task
+        if not is_allowed(arrived, task.replay):
+            return Reception.NOT_ALLOWED
+        request = identity(arrived)
+        if not self._sampler.chooses(request, Purpose.SAMPLE, task.sample):
+            return Reception.NOT_SAMPLED
+        if request in self._recent:
+            return Reception.DUPLICATE
+        if self._stopping or not self._tenancy.enter():
+            return Reception.DROPPED
+        self._recent.add(request)
+        noise = self._sampler.chooses(request, Purpose.NOISE, task.noise)
+        self._waiting.append((arrived, Pair.BASELINE if noise else Pair.CANDIDATE))
+        self._set_to_work()
+        return None
+
+    # The work.
+
+    def _set_to_work(self) -> None:
+        if len(self._workers) < self.task.replay.concurrency:
+            worker = self._loop.create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    async def _work(self) -> None:
+        while self._waiting:
+            arrived, pair = self._waiting.popleft()
+            try:
+                await self._pair(arrived, pair)
+            except Exception as error:  # noqa: BLE001 - one pair must not end the others
+                self._tallies.failed()
+                _log.error("pair_failed", rollout=f"{self.task.namespace}/{self.task.rollout}", why=repr(error))
+            finally:
+                self._let_go(arrived)
+
+    def _let_go(self, arrived: Arrived) -> None:
+        self._tenancy.leave()
+        self._tenancy.release(len(arrived.body))
+
+    async def _pair(self, arrived: Arrived, pair: Pair) -> None:
+        task = self.task
+        if self._restraint.holds(self._loop.time()):
+            self.refuse(Reception.BACKED_OFF)
+            return
+        call = self._call(arrived)
+        if call is None:
+            return
+        self._tallies.received(Reception.SAMPLED)
+        outcomes = await self._both(call, pair)
+        comparison = self._means.compare(call, *outcomes, task.rules)
+        self._tallies.compared(pair, comparison, outcomes, task.slowdown)
+        if comparison.disagrees and pair is Pair.CANDIDATE:
+            self.reservoir.offer(call, outcomes, comparison)
+
+    def _call(self, arrived: Arrived) -> Call | None:
+        replay = self.task.replay
+        codings = ",".join(value for name, value in arrived.headers if name == "content-encoding")
+        try:
+            body = decoded(arrived.body, codings, replay.max_body) if codings else arrived.body
+        except CodingError:
+            self.refuse(Reception.UNDECODABLE)
+            return None
+        except TooLargeError:
+            self.refuse(Reception.TOO_LARGE)
+            return None
+        headers = passed_on(arrived.headers, arrived.protocol, replay.pass_headers)
+        return Call(arrived.method, arrived.target, headers, body, arrived.protocol)
+
+    async def _both(self, call: Call, pair: Pair) -> tuple[Outcome, Outcome]:
+        """Call the baseline and the other of the pair, in random order; return the baseline's outcome first."""
+        second_is_candidate = pair is Pair.CANDIDATE
+        second = self._candidate if second_is_candidate else self._baseline
+        if self._means.randomness.random() < 0.5:
+            outcome = await self._noted(self._baseline, call, candidate=False)
+            return outcome, await self._noted(second, call, candidate=second_is_candidate)
+        outcome = await self._noted(second, call, candidate=second_is_candidate)
+        return await self._noted(self._baseline, call, candidate=False), outcome
+
+    async def _noted(self, variant: Variant, call: Call, *, candidate: bool) -> Outcome:
+        outcome = await variant.call(call)
+        self._restraint.note(outcome, self._loop.time(), candidate=candidate)
+        return outcome

@@ -1,0 +1,161 @@
+"""What of a mirrored request is replayed: the allowed methods and paths, and no more headers than a model needs.
+
+Rule 1: a request that is not known to be harmless when it is repeated is not repeated.
+Rule 2: credentials are stripped by name and by the words in the name; passing one on takes its exact name.
+"""
+
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import Final
+
+from davylamp.shadow.exchange import Headers, Protocol, header_of
+from davylamp.shadow.reception import Arrived
+from davylamp.shadow.task import Replay
+
+MARK: Final = ("x-davylamp-shadow", "1")
+#: What predicts, in the protocols that are known, behind any prefix.
+PREDICTING: Final = (
+    "**/v2/models/*/infer",
+    "**/v2/models/*/versions/*/infer",
+    "**/v2/models/*/generate",
+    "**/v2/models/*/versions/*/generate",
+    "**/v2/models/*/generate_stream",
+    "**/v2/models/*/versions/*/generate_stream",
+    "**/v1/models/*:predict",
+    "**/v1/models/*/versions/*:predict",
+    "**/v1/models/*/labels/*:predict",
+    "**/invocations",
+    "**/v1/chat/completions",
+    "**/v1/completions",
+    "**/v1/embeddings",
+    "**/predictions/*",
+    "**/predictions/*/*",
+    "/inference.GRPCInferenceService/ModelInfer",
+)
+_LONGEST_PATH: Final = 1024
+_ONE_HOP: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+#: Of what the comparator has decoded, or wants to get without coding.
+_CODING: Final = frozenset({"accept-encoding", "content-encoding"})
+#: gRPC makes these itself.
+_GRPC_OWN: Final = frozenset({"content-type", "user-agent"})
+_SECRET_WORDS: Final = (
+    "authorization",
+    "authenticate",
+    "cookie",
+    "token",
+    "secret",
+    "passw",
+    "credential",
+    "api-key",
+    "apikey",
+    "client-cert",
+    "signature",
+)
+_FOREIGN: Final = ("x-envoy-", "x-goog-")
+
+
+def is_allowed(arrived: Arrived, replay: Replay) -> bool:
+    """Return whether a request may be replayed."""
+    path = arrived.target.partition("?")[0]
+    if arrived.method not in replay.methods or not path.startswith("/") or len(path) > _LONGEST_PATH:
+        return False
+    return _fits_any(replay.paths or PREDICTING, path)
+
+
+@lru_cache(maxsize=4096)
+def _fits_any(patterns: tuple[str, ...], path: str) -> bool:
+    return any(fits(pattern, path) for pattern in patterns)
+
+
+def fits(pattern: str, path: str) -> bool:
+    """Return whether a whole path fits a pattern of `Replay.paths`; never takes more than their lengths' product."""
+    places = _parts(pattern)
+    # A regular expression with several stars can take the path's length to the power of their number.
+    reached = _skip_stars(places, {0})
+    for letter in path:
+        reached = _skip_stars(places, _step(places, reached, letter))
+        if not reached:
+            return False
+    return len(places) in reached
+
+
+@lru_cache(maxsize=256)
+def _parts(pattern: str) -> tuple[str, ...]:
+    found: list[str] = []
+    at = 0
+    while at < len(pattern):
+        part = "**" if pattern.startswith("**", at) else pattern[at]
+        found.append(part)
+        at += len(part)
+    return tuple(found)
+
+
+def _step(places: tuple[str, ...], reached: set[int], letter: str) -> set[int]:
+    after = set()
+    for place in reached:
+        part = places[place] if place < len(places) else ""
+        if part == "**" or (part == "*" and letter != "/"):
+            after.add(place)
+        elif part == letter and part != "*":
+            after.add(place + 1)
+    return after
+
+
+def _skip_stars(places: tuple[str, ...], reached: set[int]) -> set[int]:
+    for place in tuple(reached):
+        at = place
+        while at < len(places) and places[at] in {"*", "**"}:
+            at += 1
+            reached.add(at)
+    return reached
+
+
+def passed_on(headers: Headers, protocol: Protocol, allowed: AbstractSet[str]) -> Headers:
+    """Return the headers that a variant gets, with the mark by which it can tell the shadow of a request.
+
+    Parameters
+    ----------
+    headers
+        As they came.
+    protocol
+        How they came. Binary metadata of gRPC is not passed on.
+    allowed
+        Names of credentials that are passed on.
+    """
+    hop = {name.strip().lower() for name in header_of(headers, "connection").split(",")}
+    grpc = protocol is Protocol.GRPC
+    kept = [
+        (name, value)
+        for name, value in headers
+        if not (name in hop or _is_of_the_way(name) or (grpc and _is_grpcs(name)))
+        and (name in allowed or not _is_withheld(name))
+    ]
+    return (*kept, MARK)
+
+
+@lru_cache(maxsize=4096)
+def _is_of_the_way(name: str) -> bool:
+    return name in _ONE_HOP or name in _CODING or name == MARK[0]
+
+
+@lru_cache(maxsize=4096)
+def _is_withheld(name: str) -> bool:
+    return name.startswith(_FOREIGN) or any(word in name for word in _SECRET_WORDS)
+
+
+def _is_grpcs(name: str) -> bool:
+    return name in _GRPC_OWN or name.startswith(("grpc-", ":")) or name.endswith("-bin")
