@@ -1,5 +1,7 @@
 """How far numbers are apart: tolerance, absolute difference, and steps of floating point."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from davylamp.shadow.comparing.findings import Findings
@@ -8,50 +10,89 @@ from davylamp.shadow.formats.reading import Array
 from davylamp.shadow.task import Rules
 
 
-def look_at_distance(first: Array, second: Array, rules: Rules, findings: Findings) -> None:
-    """Compare floats element by element.
+@dataclass(frozen=True, slots=True, eq=False)
+class Floats:
+    """The same output of both answers, side by side so that one pass of numpy looks at both.
 
     Parameters
     ----------
-    first, second
-        Float64 of the same shape. NaN equals NaN, and an infinity itself.
+    both
+        Float64; the first axis is the side, the baseline's first, the others are those of the output.
+    finite
+        Where both sides are; of the output's shape.
+    whole
+        Whether they are finite everywhere.
+    """
+
+    both: Array
+    finite: Array
+    whole: bool
+
+
+def side_by_side(first: Array, second: Array) -> Array:
+    """Return two arrays of the same shape as one, with the side as the first axis."""
+    both = np.empty((2, *first.shape), np.result_type(first, second))
+    both[0] = first
+    both[1] = second
+    return both
+
+
+def floats_of(both: Array) -> Floats:
+    """Return two sides with what is known of them."""
+    wide = both.astype(np.float64)
+    finite = np.isfinite(wide)
+    whole = bool(finite.all())
+    return Floats(wide, finite[0] & finite[1], whole)
+
+
+def look_at_distance(floats: Floats, rules: Rules, findings: Findings) -> None:
+    """Compare element by element; NaN equals NaN, and an infinity itself.
+
+    Parameters
+    ----------
+    floats
+        Both sides.
     rules
         With the tolerances.
     findings
         Where differences and distances go.
     """
-    finite = np.isfinite(first) & np.isfinite(second)
-    if not finite.all():
+    first, second = floats.both
+    if not floats.whole:
         same = (first == second) | (np.isnan(first) & np.isnan(second))
-        findings.differ(Difference.NOT_FINITE, not (same | finite).all())
-        first, second = first[finite], second[finite]
-    apart: Array = np.abs(second - first)
-    findings.differ(Difference.VALUES, (apart > rules.absolute + rules.relative * np.abs(first)).any())
-    if apart.size:
-        findings.distance.add(float(apart.max()), float(apart.sum()), apart.size)
+        findings.differ(Difference.NOT_FINITE, not (same | floats.finite).all())
+        first, second = first[floats.finite], second[floats.finite]
+    if not first.size:
+        return
+    apart = np.abs(second - first)
+    largest = float(apart.max())
+    if largest > rules.absolute:
+        findings.differ(Difference.VALUES, (apart > rules.absolute + rules.relative * np.abs(first)).any())
+    findings.distance.add(largest, float(apart.sum()), apart.size)
 
 
-def ulps(first: Array, second: Array, datatype: str) -> float | None:
+def ulps(both: Array, datatype: str) -> float | None:
     """Return the most steps of floating point between two numbers of the same place; None if none can be compared.
 
     Parameters
     ----------
-    first, second
-        Floats of the same type and shape.
+    both
+        Two sides of the same type of float.
     datatype
         FP16, FP32 or FP64; BF16 for bfloat16 held as FP32.
     """
-    finite = np.isfinite(first) & np.isfinite(second)
-    if not finite.any():
+    finite = np.isfinite(both)
+    if not finite.all():
+        both = both[:, finite[0] & finite[1]]
+    if not both.size:
         return None
-    low, high = _steps(first[finite]), _steps(second[finite])
-    apart = (np.maximum(low, high) - np.minimum(low, high)).view(np.uint64)
-    return float(apart.max()) / (1 << 16 if datatype == "BF16" else 1)
+    low, high = np.sort(_steps(both), axis=0)
+    return float((high - low).view(np.uint64).max()) / (1 << 16 if datatype == "BF16" else 1)
 
 
 def _steps(numbers: Array) -> Array:
     """Return for each float its place in the order of all floats of its type; both zeros have place 0."""
     size = numbers.dtype.itemsize
-    bits = np.ascontiguousarray(numbers).view(f"i{size}").astype(np.int64)
+    bits = numbers.view(f"i{size}").astype(np.int64)
     magnitude = bits & ((1 << (8 * size - 1)) - 1)
     return np.where(bits < 0, -magnitude, magnitude)

@@ -1,37 +1,21 @@
-"""What tensors decide: labels, the highest class of a row, or the side of the threshold that a score is on."""
+"""What tensors decide: labels, the highest class of a row, or the side of the threshold that a score is on.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+Both sides are looked at together: the first axis of ``both`` is the side, the baseline's first.
+"""
+
 from typing import Final
 
 import numpy as np
 
-from davylamp.shadow.comparing.distributions import are_distributions, js, kl, rank_correlation, softmax, top_overlap
+from davylamp.shadow.comparing.closeness import Floats
+from davylamp.shadow.comparing.distributions import are_distributions, divergences, rankings, softmax
 from davylamp.shadow.comparing.findings import MOST_ITEMS, Findings
 from davylamp.shadow.comparison import Difference, Measure
 from davylamp.shadow.formats.reading import Array
 from davylamp.shadow.task import Rules
 
 _FEWEST_RANKED: Final = 3
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Judged:
-    """Rows of probabilities, the class that is chosen in each, and by how much.
-
-    Parameters
-    ----------
-    probabilities
-        Shape (items, classes).
-    chosen
-        Shape (items,).
-    margin
-        Shape (items,): of the best from the second best class, or of the score from the threshold.
-    """
-
-    probabilities: Array
-    chosen: Array
-    margin: Array
+_SIDES: Final = np.array([[0], [1]])
 
 
 def look_at_labels(first: Array, second: Array, findings: Findings) -> None:
@@ -42,94 +26,93 @@ def look_at_labels(first: Array, second: Array, findings: Findings) -> None:
     findings.differ(Difference.VALUES, different)
 
 
-def look_at_floats(first: Array, second: Array, rules: Rules, findings: Findings) -> None:
-    """Compare floats of the same shape as classes, if they have a last axis of two or more, or else as scores.
+def look_at_floats(floats: Floats, rules: Rules, findings: Findings) -> None:
+    """Compare floats as classes, if they have a last axis of two or more beside that of the items, else as scores.
 
     Parameters
     ----------
-    first, second
-        Float64. Numbers that are neither classes nor scores from 0 to 1 decide nothing.
+    floats
+        Numbers that are neither classes nor scores from 0 to 1 decide nothing.
     rules
         With the threshold and k.
     findings
         Where what is found goes.
     """
-    if not first.size:
+    shape = floats.finite.shape
+    classes = shape[-1] if len(shape) > 1 else 1
+    if not floats.finite.size:
         return
-    classes = first.shape[-1] if first.ndim > 1 else 1
-    first, second = first.reshape(-1, classes), second.reshape(-1, classes)
-    finite = np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1)
-    if not finite.all():
-        _look_at_infinite(first[~finite], second[~finite], findings)
-        first, second = first[finite], second[finite]
-    if not len(first):
+    both = floats.both.reshape(2, -1, classes)
+    if not floats.whole:
+        finite = floats.finite.reshape(-1, classes).all(axis=1)
+        _look_at_infinite(both[:, ~finite], findings)
+        both = both[:, finite]
+    if not both.size:
         return
     if classes > 1:
-        _look_at_classes(first, second, rules, findings)
-    elif all(side.min() >= 0 and side.max() <= 1 for side in (first, second)):
-        both = (np.hstack((1 - side, side)) for side in (first, second))
-        _note([_by_threshold(side, rules.threshold) for side in both], findings)
-        _note_ranks(first.T, second.T, findings)
+        _look_at_classes(both, rules, findings)
+    elif both.min() >= 0 and both.max() <= 1:
+        _look_at_scores(np.concatenate((1 - both, both), axis=2), rules, findings)
+        _note_rankings(both.reshape(2, 1, -1), rules, findings)
 
 
-def _look_at_infinite(first: Array, second: Array, findings: Findings) -> None:
+def _look_at_infinite(both: Array, findings: Findings) -> None:
     """Compare rows that are not all finite: the highest class decides, but nothing is higher or lower than NaN."""
-    empty = np.isnan(first)
-    findings.differ(Difference.DECISION, (empty != np.isnan(second)).any())
-    if first.shape[1] > 1:
+    empty = np.isnan(both)
+    findings.differ(Difference.DECISION, (empty[0] != empty[1]).any())
+    if both.shape[2] > 1:
         findings.decides = True
-        highest = (np.where(empty, -np.inf, side).argmax(axis=1) for side in (first, second))
-        findings.differ(Difference.DECISION, np.not_equal(*highest).any())
+        highest = np.where(empty, -np.inf, both).argmax(axis=2)
+        findings.differ(Difference.DECISION, (highest[0] != highest[1]).any())
 
 
-def _look_at_classes(first: Array, second: Array, rules: Rules, findings: Findings) -> None:
-    ready = are_distributions(first) and are_distributions(second)
-    probabilities = (first, second) if ready else (softmax(first), softmax(second))
-    if first.shape[1] == 2:
-        _note([_by_threshold(side, rules.threshold) for side in probabilities], findings)
+def _look_at_classes(both: Array, rules: Rules, findings: Findings) -> None:
+    shares = both if are_distributions(both) else softmax(both)
+    if both.shape[2] < _FEWEST_RANKED:
+        _look_at_scores(shares, rules, findings)
         return
-    sides = ((first, probabilities[0]), (second, probabilities[1]))
-    _note([_by_highest(rows, shares) for rows, shares in sides], findings)
-    first, second = first[:MOST_ITEMS], second[:MOST_ITEMS]
-    if rules.top_k < first.shape[1]:
-        findings.measure(Measure.TOP_K_OVERLAP, top_overlap(first, second, rules.top_k))
-    _note_ranks(first, second, findings)
-
-
-def _by_threshold(probabilities: Array, threshold: float) -> _Judged:
-    scores = probabilities[:, 1]
-    return _Judged(probabilities, (scores >= threshold).astype(np.intp), np.abs(scores - threshold))
-
-
-def _by_highest(rows: Array, probabilities: Array) -> _Judged:
-    best = np.partition(probabilities, -2, axis=1)[:, -2:]
-    return _Judged(probabilities, rows.argmax(axis=1), best[:, 1] - best[:, 0])
-
-
-def _note(judged: Sequence[_Judged], findings: Findings) -> None:
-    """Write down what the judgements of either side on the same items have in common and what not."""
-    first, second = judged
-    findings.decides = True
-    flipped = first.chosen != second.chosen
+    chosen = both.argmax(axis=2)
+    flipped = chosen[0] != chosen[1]
     if flipped.any():
-        findings.differ(Difference.DECISION, found=True)
-        findings.measure_most(Measure.FLIP_MARGIN, float(first.margin[flipped].max()))
-    left, right = first.probabilities[:MOST_ITEMS], second.probabilities[:MOST_ITEMS]
-    findings.measure(Measure.KL, kl(left, right))
-    findings.measure(Measure.JS, js(left, right))
-    items = np.arange(len(left))
-    confident = (
-        (rows[items, side.chosen[:MOST_ITEMS]]).clip(0, 1).tolist() for rows, side in ((left, first), (right, second))
-    )
-    findings.confidences.extend(zip(*confident, strict=True))
-    if left.shape[1] == 2:
-        before, after = left[:, 1].clip(0, 1), right[:, 1].clip(0, 1)
-        findings.scores.extend(zip(before.tolist(), after.tolist(), strict=True))
-        findings.measure(Measure.SCORE_CHANGE, float((after - before).mean()))
+        best = np.sort(shares[0, flipped], axis=1)
+        _note_flips(best[:, -1] - best[:, -2], findings)
+    _note_shares(shares[:, :MOST_ITEMS], chosen[:, :MOST_ITEMS], findings)
+    _note_rankings(both[:, :MOST_ITEMS], rules, findings)
 
 
-def _note_ranks(first: Array, second: Array, findings: Findings) -> None:
-    if first.shape[1] >= _FEWEST_RANKED:
-        found = rank_correlation(first, second)
-        if found is not None:
-            findings.measure(Measure.RANK_CORRELATION, found)
+def _look_at_scores(shares: Array, rules: Rules, findings: Findings) -> None:
+    """Compare shares of two classes, of which the second is the positive one."""
+    scores = shares[:, :, 1]
+    chosen = (scores >= rules.threshold).astype(np.intp)
+    flipped = chosen[0] != chosen[1]
+    if flipped.any():
+        _note_flips(np.abs(scores[0, flipped] - rules.threshold), findings)
+    _note_shares(shares[:, :MOST_ITEMS], chosen[:, :MOST_ITEMS], findings)
+    before, after = np.minimum(scores[:, :MOST_ITEMS], 1)
+    findings.scores.extend(zip(before.tolist(), after.tolist(), strict=True))
+    findings.measure(Measure.SCORE_CHANGE, float((after - before).sum()) / len(before))
+
+
+def _note_flips(margins: Array, findings: Findings) -> None:
+    findings.differ(Difference.DECISION, found=True)
+    findings.measure_most(Measure.FLIP_MARGIN, float(margins.max()))
+
+
+def _note_shares(shares: Array, chosen: Array, findings: Findings) -> None:
+    findings.decides = True
+    kl, js = divergences(shares)
+    findings.measure_most(Measure.KL, kl)
+    findings.measure_most(Measure.JS, js)
+    before, after = np.minimum(shares[_SIDES, np.arange(shares.shape[1]), chosen], 1).tolist()
+    findings.confidences.extend(zip(before, after, strict=True))
+
+
+def _note_rankings(both: Array, rules: Rules, findings: Findings) -> None:
+    classes = both.shape[2]
+    if classes < _FEWEST_RANKED:
+        return
+    found = rankings(both, rules.top_k)
+    if found.correlation is not None:
+        findings.measure(Measure.RANK_CORRELATION, found.correlation)
+    if rules.top_k < classes:
+        findings.measure(Measure.TOP_K_OVERLAP, found.overlap)

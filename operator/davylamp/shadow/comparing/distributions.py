@@ -1,5 +1,9 @@
-"""How far two answers' distributions over classes are apart. All functions take rows that are finite."""
+"""How far two answers' rows are apart as distributions and as rankings.
 
+All functions take both sides at once: shape (2, items, classes), the baseline's first, finite, one item at least.
+"""
+
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -8,73 +12,91 @@ from davylamp.shadow.formats.reading import Array
 
 #: How far the sum of a row may be from 1, as half precision leaves it.
 _SLACK: Final = 5e-3
-#: What an empty class is taken for in the divergence, so that it stays finite.
+#: What an empty class is taken for in the divergences, so that they stay finite.
 _SMALLEST: Final = 1e-10
 
 
-def are_distributions(rows: Array) -> bool:
-    """Whether each row is one already."""
-    return bool(rows.min() >= 0 and (np.abs(rows.sum(axis=1) - 1) <= _SLACK).all())
-
-
-def softmax(rows: Array) -> Array:
-    """Return the distributions that rows of logits stand for."""
-    powers = np.exp(rows - rows.max(axis=1, keepdims=True))
-    distributions: Array = powers / powers.sum(axis=1, keepdims=True)
-    return distributions
-
-
-def kl(first: Array, second: Array) -> float:
-    """Return the mean Kullback-Leibler divergence of the second rows from the first, in nats, >= 0.
+@dataclass(frozen=True, slots=True)
+class Rankings:
+    """How alike the rankings of classes are.
 
     Parameters
     ----------
-    first, second
-        Distributions; classes under 1e-10 are taken for that, so that the divergence is finite.
+    overlap
+        Mean share of the k highest classes of a row that both sides have, 0..1; of equals the first ones count.
+    correlation
+        Mean of Spearman's rank correlation over the rows, -1..1; None if each row is constant on a side.
     """
-    first, second = np.maximum(first, _SMALLEST), np.maximum(second, _SMALLEST)
-    return max(0.0, float((first * np.log(first / second)).sum(axis=1).mean()))
+
+    overlap: float
+    correlation: float | None
 
 
-def js(first: Array, second: Array) -> float:
-    """Return the mean Jensen-Shannon divergence of the rows, in nats, 0..ln 2; it is symmetric."""
-    middle = (first + second) / 2
-    return max(0.0, (_entropy(middle) - (_entropy(first) + _entropy(second)) / 2))
+def are_distributions(both: Array) -> bool:
+    """Whether each row is one already."""
+    return bool(both.min() >= 0 and np.abs(both.sum(axis=2) - 1).max() <= _SLACK)
 
 
-def rank_correlation(first: Array, second: Array) -> float | None:
-    """Return the mean of Spearman's rank correlation over the rows, -1..1; None if every row is constant on a side."""
-    ranks, others = (_ranks(rows) for rows in (first, second))
-    ranks -= ranks.mean(axis=1, keepdims=True)
-    others -= others.mean(axis=1, keepdims=True)
-    spread = np.sqrt((ranks * ranks).sum(axis=1) * (others * others).sum(axis=1))
+def softmax(both: Array) -> Array:
+    """Return the distributions that rows of logits stand for."""
+    powers = np.exp(both - both.max(axis=2, keepdims=True))
+    distributions: Array = powers / powers.sum(axis=2, keepdims=True)
+    return distributions
+
+
+def divergences(both: Array) -> tuple[float, float]:
+    """Return the mean divergences of the second rows from the first: Kullback-Leibler's and Jensen-Shannon's.
+
+    Parameters
+    ----------
+    both
+        Distributions; a class under 1e-10 is taken for that.
+
+    Returns
+    -------
+    tuple of float
+        In nats: the former >= 0, the latter 0..ln 2 and symmetric.
+    """
+    first, second = clear = np.maximum(both, _SMALLEST)
+    logs, others = np.log(clear)
+    middle = np.log((first + second) / 2)
+    items = len(first)
+    kl = np.vdot(first, logs - others) / items
+    js = (np.vdot(first, logs - middle) + np.vdot(second, others - middle)) / (2 * items)
+    return max(0.0, float(kl)), max(0.0, float(js))
+
+
+def rankings(both: Array, k: int) -> Rankings:
+    """Return how alike the rankings of classes are.
+
+    Parameters
+    ----------
+    both
+        Scores of three classes or more, the highest ones best.
+    k
+        Highest classes that the overlap looks at.
+    """
+    _, items, classes = both.shape
+    order = (-both).argsort(axis=2, kind="stable")
+    places = np.empty_like(order)
+    np.put_along_axis(places, order, np.arange(classes), axis=2)
+    highest = places < k
+    overlap = np.count_nonzero(highest[0] & highest[1]) / (items * min(k, classes))
+    ordered = np.sort(both, axis=2)
+    if (ordered[:, :, 1:] == ordered[:, :, :-1]).any():
+        return Rankings(overlap, _correlation_of_tied(both, ordered))
+    apart = (places[0] - places[1]).astype(np.float64)
+    return Rankings(overlap, float(1 - 6 * np.vdot(apart, apart) / (items * classes * (classes**2 - 1))))
+
+
+def _correlation_of_tied(both: Array, ordered: Array) -> float | None:
+    """Return Spearman's rank correlation where values are equal: these share the mean of their ranks."""
+    rows = list(zip(ordered.reshape(-1, both.shape[2]), both.reshape(-1, both.shape[2]), strict=True))
+    low, high = ([order.searchsorted(row, side) for order, row in rows] for side in ("left", "right"))
+    ranks = np.add(low, high).reshape(both.shape) / 2
+    ranks -= ranks.mean(axis=2, keepdims=True)
+    spread = np.sqrt((ranks[0] ** 2).sum(axis=1) * (ranks[1] ** 2).sum(axis=1))
     known = spread > 0
     if not known.any():
         return None
-    found = (ranks * others).sum(axis=1)[known] / spread[known]
-    return float(np.clip(found.mean(), -1, 1))
-
-
-def top_overlap(first: Array, second: Array, k: int) -> float:
-    """Return the mean share of the k highest classes of a row that are the same; of equals the first ones count."""
-    highest = np.zeros((2, *first.shape), np.bool_)
-    for marks, rows in zip(highest, (first, second), strict=True):
-        np.put_along_axis(marks, np.argsort(-rows, axis=1, kind="stable")[:, :k], values=True, axis=1)
-    return float((highest[0] & highest[1]).sum() / (k * len(first)))
-
-
-def _entropy(rows: Array) -> float:
-    return float(-(rows * np.log(np.maximum(rows, np.finfo(np.float64).tiny))).sum(axis=1).mean())
-
-
-def _ranks(rows: Array) -> Array:
-    """Return each value's rank in its row; equals share the mean of theirs."""
-    ordered = np.sort(rows, axis=1)
-    if (ordered[:, 1:] != ordered[:, :-1]).all():
-        return np.argsort(np.argsort(rows, axis=1), axis=1).astype(np.float64)
-    sides = [
-        [np.searchsorted(order, row, side) for order, row in zip(ordered, rows, strict=True)]
-        for side in ("left", "right")
-    ]
-    ranks: Array = np.mean(sides, axis=0) - 0.5
-    return ranks
+    return float(np.clip(((ranks[0] * ranks[1]).sum(axis=1)[known] / spread[known]).mean(), -1, 1))

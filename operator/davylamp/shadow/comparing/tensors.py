@@ -1,8 +1,6 @@
 """Two answers of tensors."""
 
-import numpy as np
-
-from davylamp.shadow.comparing.closeness import look_at_distance, ulps
+from davylamp.shadow.comparing.closeness import floats_of, look_at_distance, side_by_side, ulps
 from davylamp.shadow.comparing.decisions import look_at_floats, look_at_labels
 from davylamp.shadow.comparing.findings import Findings
 from davylamp.shadow.comparison import Difference, Measure
@@ -11,7 +9,7 @@ from davylamp.shadow.task import Rules
 
 
 def compare_tensors(first: Tensors, second: Tensors, rules: Rules) -> Findings:
-    """Compare outputs by their names.
+    """Compare outputs by their names; where several decide, each of them counts.
 
     Parameters
     ----------
@@ -32,19 +30,19 @@ def compare_tensors(first: Tensors, second: Tensors, rules: Rules) -> Findings:
 def _look_at(first: Tensor, second: Tensor, rules: Rules, findings: Findings) -> None:
     findings.differ(Difference.DATATYPE, first.datatype != second.datatype)
     left, right = first.values, second.values
+    kinds = {left.dtype.kind, right.dtype.kind}
     if left.shape != right.shape:
         findings.differ(Difference.SHAPE, found=True)
-        return
-    if (left.dtype.kind == "O") is not (right.dtype.kind == "O"):
+    elif "O" in kinds and len(kinds) > 1:
         findings.differ(Difference.STRUCTURE, found=True)
-        return
-    if left.dtype.kind != "f" and right.dtype.kind != "f":
+    elif "f" not in kinds:
         look_at_labels(left, right, findings)
-        return
-    if first.datatype and first.datatype == second.datatype:
-        steps = ulps(left, right, first.datatype)
-        if steps is not None:
-            findings.measure_most(Measure.ULPS, steps)
-    wide, other = left.astype(np.float64), right.astype(np.float64)
-    look_at_distance(wide, other, rules, findings)
-    look_at_floats(wide, other, rules, findings)
+    else:
+        both = side_by_side(left, right)
+        if first.datatype and first.datatype == second.datatype:
+            steps = ulps(both, first.datatype)
+            if steps is not None:
+                findings.measure_most(Measure.ULPS, steps)
+        floats = floats_of(both)
+        look_at_distance(floats, rules, findings)
+        look_at_floats(floats, rules, findings)
