@@ -8,6 +8,14 @@ import grpc
 from davylamp.shadow.exchange import Answer, Call, Failure, Headers, Outcome, Protocol
 
 _HEADERS: Final = 64 * 2**10
+#: How the library's own words begin when there is no connection, and when it ends.
+_NOBODY: Final = (
+    "failed to connect to all addresses",
+    "DNS resolution failed",
+    "name resolution",
+    "empty address list",
+)
+_LOST: Final = ("Stream removed", "Socket closed", "Connection reset", "recvmsg", "Broken pipe", "GOAWAY")
 
 
 class GrpcCaller:
@@ -46,7 +54,7 @@ class GrpcCaller:
             message = await running
             result: Answer | Failure = Answer(0, _headers(await running.trailing_metadata()), message, Protocol.GRPC)
         except grpc.aio.AioRpcError as error:
-            result = _failed(error)
+            result = _failed(error, late=loop.time() - start >= 0.99 * self._timeout)
         return Outcome(result, loop.time() - start)
 
     async def close(self) -> None:
@@ -54,21 +62,20 @@ class GrpcCaller:
         await self._channel.close()
 
 
-def _failed(error: Any) -> Answer | Failure:
-    """Tell what the variant said from what the library says when nothing came."""
-    code, words = error.code(), error.debug_error_string() or ""
-    if "received from peer" in words.lower():
-        return Answer(code.value[0], _headers(error.trailing_metadata()), b"", Protocol.GRPC)
+def _failed(error: Any, *, late: bool) -> Answer | Failure:
+    """Tell what the variant said from what the library says when nothing came: by its words, for want of a mark."""
+    code, words = error.code(), error.details() or ""
     match code:
-        case grpc.StatusCode.DEADLINE_EXCEEDED:
+        case grpc.StatusCode.DEADLINE_EXCEEDED if late:
             return Failure.TIMEOUT
-        case grpc.StatusCode.RESOURCE_EXHAUSTED:
+        case grpc.StatusCode.RESOURCE_EXHAUSTED if "larger than max" in words:
             return Failure.TOO_LARGE
-        case grpc.StatusCode.UNAVAILABLE:
-            unreachable = "connect" in (error.details() or "").lower() and "reset" not in words.lower()
-            return Failure.UNREACHABLE if unreachable else Failure.BROKEN_OFF
+        case grpc.StatusCode.UNAVAILABLE if words.startswith(_NOBODY):
+            return Failure.UNREACHABLE
+        case grpc.StatusCode.UNAVAILABLE if words.startswith(_LOST):
+            return Failure.BROKEN_OFF
         case _:
-            return Failure.MALFORMED
+            return Answer(code.value[0], _headers(error.trailing_metadata()), b"", Protocol.GRPC)
 
 
 def _headers(metadata: Any) -> Headers:

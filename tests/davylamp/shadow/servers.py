@@ -142,8 +142,8 @@ def request(
     body: bytes = b"{}", *, request_id: str = "1", target: str = INFER, method: str = "POST", headers: str = ""
 ) -> bytes:
     """Return a request on the wire."""
-    head = f"{method} {target} HTTP/1.1\r\nhost: credit-shadow\r\nx-request-id: {request_id}\r\ncontent-length: {len(body)}\r\n"
-    return f"{head}{headers}\r\n".encode() + body
+    head = f"{method} {target} HTTP/1.1\r\nhost: credit-shadow\r\nx-request-id: {request_id}\r\n"
+    return f"{head}content-length: {len(body)}\r\n{headers}\r\n".encode() + body
 
 
 async def send(to: int, *parts: bytes, until: bytes = b"\r\n\r\n", answers: int = 1) -> bytes:
