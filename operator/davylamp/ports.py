@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from davylamp.core.model import Severity, Weight
-from davylamp.core.moves import Lower, Prepare, Raise, Repoint, Restore
+from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Repoint, Restore
 from davylamp.core.reading import Reading, Request
 from davylamp.core.world import RouteTrouble, RouteView
 
@@ -45,7 +45,7 @@ class RouteRef:
     ladder: tuple[Weight, ...] = ()
 
 
-RouteChange = Prepare | Raise | Lower | Restore | Repoint
+RouteChange = Prepare | Raise | Lower | Mirror | Restore | Repoint
 
 
 class Router(Protocol):

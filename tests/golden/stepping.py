@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final
 
-from davylamp.core.moves import Action, Decision, Lower, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.moves import Action, Decision, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
 from tests.simulation.cluster import Cluster
 from tests.simulation.settings import BEGINNING, Metrics
 from tests.simulation.shell import Fate, Shell
@@ -81,5 +81,7 @@ def _spelled(action: Action | None) -> str:
             return f"raise to {weight}"
         case Lower(_, weight, ruling):
             return f"lower to {weight} ({ruling})"
+        case Mirror(_, comparator):
+            return f"mirror to {comparator or 'nobody'}"
         case Prepare() | Restore() | Repoint() | Release():
             return type(action).__name__.lower()

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from davylamp.core.decide import decide
 from davylamp.core.model import NONE, Progress, Ruling
-from davylamp.core.moves import Action, Decision, Lower, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.moves import Action, Decision, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
 from davylamp.core.world import Judgement, RouteTrouble, RouteView, World
 from davylamp.errors import Conflict, DavylampError, SpecError, Unavailable
 from davylamp.ports import RouteRef
@@ -143,6 +143,8 @@ class Shell:
                     yield from self.write_status(session, seen, decision.progress)
             case Raise():
                 yield from self.carry_raise(session, seen, decision)
+            case Mirror():
+                yield from self.carry_mirror(session, seen, decision)
             case Lower() | Prepare():
                 yield from self.carry_lowering(session, seen, decision)
             case Restore() | Repoint():
@@ -158,6 +160,14 @@ class Shell:
         session.progress = decision.progress
         if not self.leads:
             raise Unavailable("the lease is not valid")
+        yield from self.write_route(seen, decision.action)
+
+    def carry_mirror(self, session: Session, seen: Look, decision: Decision) -> Steps:
+        """Mirror: with a lease, status first, then the route, as they were read."""
+        if not self.leads:
+            raise Unavailable("the lease is not valid")
+        yield from self.write_status(session, seen, decision.progress)
+        session.progress = decision.progress
         yield from self.write_route(seen, decision.action)
 
     def carry_lowering(self, session: Session, seen: Look, decision: Decision) -> Steps:
@@ -211,7 +221,7 @@ class Shell:
                 if leftover(manifest, seen.ref):
                     manifest = yield from self._send(seen, manifest, Restore())
                 yield from self._send(seen, manifest, action)
-            case Raise() | Restore() | Repoint():
+            case Raise() | Mirror() | Restore() | Repoint():
                 yield from self._send(seen, manifest, action)
             case Release() | None:
                 raise TypeError(f"{action} does not touch the route")

@@ -38,6 +38,9 @@ _SEVERITY: Final[Mapping[Reason, Severity]] = {
     Reason.DEADLINE: Severity.WARNING,
     Reason.NO_DATA: Severity.WARNING,
     Reason.SOURCE_DOWN: Severity.WARNING,
+    Reason.COMPARATOR_NOT_READY: Severity.WARNING,
+    Reason.MIRROR_SILENT: Severity.WARNING,
+    Reason.MIRROR_REMOVED: Severity.WARNING,
     Reason.ROUTE_LOWERED: Severity.WARNING,
     Reason.ROUTE_RAISED: Severity.WARNING,
     Reason.ROUTE_NOT_ACCEPTED: Severity.WARNING,
@@ -89,6 +92,12 @@ class Case:
     def traffic(self) -> Weight:
         """The weight that the candidate has on the route; a route that cannot be used gives it none by Davylamp."""
         return self.world.route.weight if isinstance(self.world.route, RouteView) else NONE
+
+    @property
+    def mirror(self) -> str:
+        """Where requests are to be mirrored to now; empty if nowhere."""
+        promoting = self.progress.ruling is not Ruling.CONTINUE
+        return "" if promoting or self.plan.shadow_at(self.progress.step) is None else self.plan.comparator
 
     @property
     def climbing(self) -> Phase:
@@ -167,7 +176,8 @@ def unaccepted(case: Case) -> Case:
     A pause goes back to the step whose weight it holds, so that this weight bakes again.
     """
     progress, steps = case.progress, case.plan.steps
-    pausing = 0 <= progress.step < len(steps) and steps[progress.step].weight is None and progress.requested > NONE
+    at = steps[progress.step] if 0 <= progress.step < len(steps) else None
+    pausing = at is not None and at.weight is None and at.shadow is None and progress.requested > NONE
     step = case.plan.rung_below(progress.requested) if pausing else progress.step
     return replace(case, progress=replace(progress, step=step, accepted_at=None, baked=timedelta(0)))
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from davylamp.core import attempts, interference, ladder, safety
+from davylamp.core import attempts, interference, ladder, safety, shadowing
 from davylamp.core.case import Case
 from davylamp.core.model import NONE, Progress
 from davylamp.core.moves import Decision
@@ -44,6 +44,7 @@ RULES: Final[tuple[Rule, ...]] = (
     safety.unobserved,
     # The ladder, from the bottom.
     ladder.prepare,
+    shadowing.mirror,
     ladder.accept,
     ladder.climb,
 )

@@ -22,6 +22,7 @@ from davylamp.core.plan import (
     AbsoluteMargin,
     Direction,
     Gate,
+    LimitMargin,
     OddsRatioMargin,
     Plan,
     RelativeMargin,
@@ -29,6 +30,7 @@ from davylamp.core.plan import (
     SlowdownMargin,
 )
 from davylamp.core.reading import Reading, SignalReading
+from davylamp.core.shadow_gates import shadow_designs
 from gatestats.buckets import edges_of, rebucket
 from gatestats.counters import pool
 from gatestats.method import Choice
@@ -196,28 +198,28 @@ def observe(plan: Plan, evidence: Evidence, reading: Reading, window: Window) ->
         Start and end of the look, (start, end], UTC; the start is ``evidence.as_of`` unless a stratum was cut.
     """
     seen = replace(evidence, as_of=window[1], troubles={}, candidate_errors=None, candidate_requests=None, share=None)
-    for gate in plan.gates:
+    for gate in plan.live_gates:
         span = Span(*window, seen.cursors)
         signal = reading.signals.get(gate.name, SignalReading(targets={}))
         trouble = next((Trouble(text, variant) for variant, text in sorted(signal.trouble.items())), None)
         seen = _with_method(plan, seen, gate, signal)
         try:
-            seen = _with_trouble(seen, gate, trouble) if trouble else _look(seen, gate, signal, span)
+            seen = with_trouble(seen, gate, trouble) if trouble else _look(seen, gate, signal, span)
         except ValueError as unusable:
-            seen = _with_trouble(seen, gate, Trouble(str(unusable)))
+            seen = with_trouble(seen, gate, Trouble(str(unusable)))
     return seen if seen.baselines == evidence.baselines else _with_streams(plan, seen)
 
 
 def learn_baseline(plan: Plan, evidence: Evidence, reading: Reading, window: Window) -> Evidence:
     """Return the evidence after a look before any traffic: only the baseline's histograms and its presence count."""
     seen = replace(evidence, as_of=window[1], troubles={})
-    for gate in plan.gates:
+    for gate in plan.live_gates:
         span = Span(*window, seen.cursors)
         signal = reading.signals.get(gate.name, SignalReading(targets={}))
         text = signal.trouble.get(Variant.BASELINE)
         try:
             if text:
-                seen = _with_trouble(seen, gate, Trouble(text, Variant.BASELINE))
+                seen = with_trouble(seen, gate, Trouble(text, Variant.BASELINE))
             elif gate.kind is SignalKind.LATENCY:
                 seen = _learn_histogram(seen, gate, signal, span)
             else:
@@ -225,7 +227,7 @@ def learn_baseline(plan: Plan, evidence: Evidence, reading: Reading, window: Win
                 spread = method.learn_spread(known, gate, signal, Span(*window, {}), interval=plan.interval)
                 seen = replace(seen, spreads={**seen.spreads, gate.name: spread})
         except ValueError as unusable:
-            seen = _with_trouble(seen, gate, Trouble(str(unusable), Variant.BASELINE))
+            seen = with_trouble(seen, gate, Trouble(str(unusable), Variant.BASELINE))
     return _with_streams(plan, seen)
 
 
@@ -251,6 +253,8 @@ def designs(
     looks
         Within which late changes are expected; None for an open end.
     """
+    if gate.shadow:
+        return shadow_designs(gate, looks)
     if gate.kind is SignalKind.LATENCY:
         latency = None if baseline is None else latency_design(baseline, slowdown(gate), looks)
         return {} if latency is None else {gate.name: latency.process}
@@ -293,8 +297,8 @@ def _rate_design(gate: Gate, worse: Worse, looks: int | None) -> Process:
             return AbsoluteRateDesign(difference, worse, looks)
         case RelativeMargin(part):
             return RelativeRateDesign(part, worse, looks)
-        case SlowdownMargin():
-            raise ValueError(f"gate {gate.name} reads a share, so its margin cannot be a slowdown")
+        case SlowdownMargin() | LimitMargin():
+            raise ValueError(f"gate {gate.name} reads a share, so its margin cannot be a slowdown or a limit")
         case never:
             assert_never(never)
 
@@ -311,7 +315,8 @@ def _with_streams(plan: Plan, evidence: Evidence) -> Evidence:
     return replace(evidence, streams=streams)
 
 
-def _with_trouble(evidence: Evidence, gate: Gate, trouble: Trouble) -> Evidence:
+def with_trouble(evidence: Evidence, gate: Gate, trouble: Trouble) -> Evidence:
+    """Return the evidence with what keeps a gate from being seen at this look."""
     return replace(evidence, troubles={**evidence.troubles, gate.name: trouble})
 
 

@@ -13,6 +13,7 @@ from davylamp.core.latency import ENOUGH
 from davylamp.core.model import Variant
 from davylamp.core.plan import Plan, SignalKind
 from davylamp.core.report import GateReport, Limits, baseline_total, report
+from davylamp.core.shadow_gates import DISAGREEMENT, MIRRORED
 from davylamp.core.world import Judgement
 from gatestats.combine import culprits, log_threshold, weighted_mean
 
@@ -65,6 +66,9 @@ def judge(plan: Plan, evidence: Evidence, attempts: int = 0) -> tuple[Judgement,
         candidate_errors=evidence.candidate_errors,
         candidate_requests=evidence.candidate_requests,
         baseline_readable=_baseline_readable(plan, evidence),
+        shadow=frozenset(gate.name for gate in plan.shadow_gates),
+        pairs=evidence.samples.get(DISAGREEMENT, (0, 0))[1],
+        mirrored=evidence.samples.get(MIRRORED, (0, 0))[1],
     )
     return judgement, reports
 
@@ -89,7 +93,8 @@ def _suspects(streams: Mapping[str, Stream], log_e: Mapping[str, float], reached
 def _least_samples(plan: Plan, evidence: Evidence) -> int:
     """Return the requests at this step of the variant that has served fewer, by the gates that count requests."""
     counted = [min(evidence.samples.get(gate.name, (0, 0))) for gate in plan.gates if gate.kind is SignalKind.ERRORS]
-    return min(counted, default=min((min(pair) for pair in evidence.samples.values()), default=0))
+    live = (min(evidence.samples.get(gate.name, (0, 0))) for gate in plan.live_gates)
+    return min(counted, default=min(live, default=0))
 
 
 def _baseline_readable(plan: Plan, evidence: Evidence) -> bool:

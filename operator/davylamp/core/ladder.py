@@ -9,6 +9,7 @@ from davylamp.core.case import Case, ended, enter, facts, hold, ruled, stay
 from davylamp.core.interference import put_beside
 from davylamp.core.model import ALL, NONE, Outcome, Phase, Reason, Ruling, Verdict, Weight
 from davylamp.core.moves import Decision, Raise, Repoint
+from davylamp.core.shadowing import began, waiting
 from davylamp.core.world import RouteView
 
 #: How long a gateway may take to accept a route before people are told.
@@ -89,7 +90,8 @@ def climb(case: Case) -> Decision | None:
     ):
         if ready == 0:
             return hold(case, reason, f"Service {name} has no ready endpoint: the weight is held")
-    return _freed(_suspected(case) or _waiting(case) or _paused(case) or _promotion(case) or _next(case))
+    holds = _suspected(case) or _waiting(case) or waiting(case) or _paused(case)
+    return _freed(holds or _promotion(case) or _next(case))
 
 
 def _freed(decision: Decision) -> Decision:
@@ -106,7 +108,7 @@ def _waiting(case: Case) -> Decision | None:
     bake = plan.promotion_bake if step is None else step.bake
     if progress.baked < bake:
         text = f"{progress.requested} for {progress.baked.total_seconds():.0f} of {bake.total_seconds():.0f} s"
-        if step is not None and step.weight is None:
+        if step is not None and step.weight is None and step.shadow is None:
             return stay(case, Phase.PAUSED, Reason.PAUSED_BY_STEP, f"the ladder pauses at {text}")
         return stay(case, phase, Reason.BAKING, f"baking at {text}")
     needed = 0 if step is None else plan.samples_at(progress.step)
@@ -146,6 +148,10 @@ def _next(case: Case) -> Decision:
     weight = case.plan.steps[step].weight
     if weight is None:
         progress = enter(case, step, case.progress.requested)
+        if case.plan.steps[step].shadow is not None:
+            message = began(case, step)
+            progress = replace(progress, phase=Phase.PROGRESSING, reason=Reason.SHADOWING, message=message)
+            return Decision(progress, None, facts(replace(case, progress=progress), Reason.SHADOWING, message))
         message = f"the ladder pauses for {case.plan.steps[step].bake.total_seconds():.0f} s"
         return stay(replace(case, progress=progress), Phase.PAUSED, Reason.PAUSED_BY_STEP, message)
     message = f"step {step + 1} of {len(case.plan.steps)}: the candidate gets {weight}"

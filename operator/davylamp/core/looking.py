@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from davylamp.core.evidence import Evidence, learn_baseline, observe
-from davylamp.core.model import Progress
+from davylamp.core.model import NONE, Progress
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading
+from davylamp.core.shadow_evidence import observe_shadow, shadowing
 
 #: How far a first look reaches back, to learn what the baseline is like.
 FIRST_WINDOW: Final = timedelta(minutes=5)
@@ -58,14 +59,18 @@ def due_window(evidence: Evidence, read_at: datetime | None, now: datetime, inte
 
 
 def serving(progress: Progress) -> bool:
-    """Whether the candidate has had traffic in this attempt, so that it is judged."""
-    return progress.step >= 0 and progress.attempt is not None
+    """Whether the candidate has live traffic in this attempt, so that it is judged by it."""
+    return progress.step >= 0 and progress.attempt is not None and progress.requested > NONE
 
 
 def advance(plan: Plan, progress: Progress, evidence: Evidence, look: tuple[Reading, Window]) -> Evidence:
-    """Return the evidence after a look: both variants while the candidate serves, the baseline alone before."""
+    """Return the evidence after a look: both variants while the candidate serves, the baseline alone before.
+
+    Shadow traffic is looked at beside, as long as the step mirrors it.
+    """
     step = observe if serving(progress) else learn_baseline
-    return step(plan, evidence, *look)
+    seen = step(plan, evidence, *look)
+    return observe_shadow(plan, seen, *look) if shadowing(plan, progress) else seen
 
 
 def begins_anew(before: Progress, after: Progress) -> bool:

@@ -125,6 +125,14 @@ class Reason(StrEnum):
     DEADLINE = "Deadline"
     #: Evidence of a regression is over the lower threshold: the weight does not rise.
     SUSPICION = "Suspicion"
+    #: Requests are mirrored to the comparator, so that both variants answer them.
+    SHADOWING = "Shadowing"
+    #: The comparator has no ready endpoint, so requests would be mirrored to nobody.
+    COMPARATOR_NOT_READY = "ComparatorNotReady"
+    #: No mirrored request reaches the comparator.
+    MIRROR_SILENT = "MirrorSilent"
+    #: Somebody else took the mirror off the route.
+    MIRROR_REMOVED = "MirrorRemoved"
     #: spec.paused is set.
     PAUSED_BY_SPEC = "PausedBySpec"
     #: The ladder has a pause here.

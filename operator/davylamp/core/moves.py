@@ -30,6 +30,14 @@ class Lower:
 
 
 @dataclass(frozen=True, slots=True)
+class Mirror:
+    """Mirror requests to ``comparator`` (``name:port``), or no more where it is empty; weights stay as they are."""
+
+    attempt: str
+    comparator: str
+
+
+@dataclass(frozen=True, slots=True)
 class Restore:
     """Give the route back as it was: no candidate, no marks. After the status that says why is written."""
 
@@ -44,7 +52,7 @@ class Release:
     """Let the deleted object go: its finalizer is removed."""
 
 
-Action = Prepare | Raise | Lower | Restore | Repoint | Release
+Action = Prepare | Raise | Lower | Mirror | Restore | Repoint | Release
 
 
 @dataclass(frozen=True, slots=True)

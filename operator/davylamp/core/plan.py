@@ -1,9 +1,10 @@
 """What a rollout runs by: the ladder, the gates and the limits, as values with units."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
+from typing import Final
 
 from davylamp.core.model import Pair, Weight
 
@@ -17,6 +18,16 @@ class SignalKind(StrEnum):
     LATENCY = "Latency"
     #: An own pair of counters.
     COUNTER = "Counter"
+    #: Shadow pairs of a kind among all pairs, against a limit.
+    SHADOW_SHARE = "ShadowShare"
+    #: Shadow pairs of a kind, against the same between the baseline and itself.
+    SHADOW_NOISE = "ShadowNoise"
+    #: Shadow pairs whose score crosses an edge upwards and downwards.
+    SHADOW_MOVES = "ShadowMoves"
+
+
+#: What is seen on shadow traffic alone, and only while it is mirrored.
+SHADOW_KINDS: Final = frozenset({SignalKind.SHADOW_SHARE, SignalKind.SHADOW_NOISE, SignalKind.SHADOW_MOVES})
 
 
 class Direction(StrEnum):
@@ -55,7 +66,14 @@ class SlowdownMargin:
     part: float
 
 
-Margin = OddsRatioMargin | AbsoluteMargin | RelativeMargin | SlowdownMargin
+@dataclass(frozen=True, slots=True)
+class LimitMargin:
+    """Largest accepted share of the candidate alone, a fraction in (0, 1)."""
+
+    share: float
+
+
+Margin = OddsRatioMargin | AbsoluteMargin | RelativeMargin | SlowdownMargin | LimitMargin
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +95,8 @@ class Gate:
         Rolling back is not affected.
     required
         Whether promotion waits for this gate.
+    edges
+        Of the score that SHADOW_MOVES looks at, in (0, 1), rising.
     """
 
     name: str
@@ -85,25 +105,53 @@ class Gate:
     margin: Margin
     allowance: float | None = None
     required: bool = True
+    edges: tuple[float, ...] = ()
+
+    @property
+    def shadow(self) -> bool:
+        """Whether it is judged on shadow traffic."""
+        return self.kind in SHADOW_KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """How requests are mirrored at a step.
+
+    Parameters
+    ----------
+    sample
+        Share of the requests that both variants answer, a fraction in (0, 1].
+    min_pairs
+        Least pairs of answers that are compared here, >= 1.
+    max_duration
+        How long a step without live traffic waits for its pairs and its proof.
+    """
+
+    sample: float
+    min_pairs: int
+    max_duration: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One rung: a weight to reach, or (weight None) a pause at the weight before.
+    """One rung: a weight to reach, or (weight None) a stay at the weight before: a pause, or a step of shadow traffic.
 
     Parameters
     ----------
     weight
-        The candidate's share; None for a pause.
+        The candidate's share; None to stay.
     bake
         Least time under observation here, or the length of the pause.
     min_samples
         Least requests that each variant must have served here, >= 0.
+    shadow
+        How requests are mirrored here; None if they are not.
     """
 
     weight: Weight | None
     bake: timedelta
     min_samples: int = 0
+    shadow: Shadow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +191,8 @@ class Plan:
         Hard limits.
     paused
         Whether raises are suspended.
+    comparator
+        Where requests are mirrored to, as ``name:port`` of a Service; empty if they never are.
     """
 
     spec_hash: str
@@ -160,11 +210,30 @@ class Plan:
     no_data_roll_back_after: timedelta | None
     trip_wires: TripWires
     paused: bool = False
+    comparator: str = ""
 
     @property
     def weights(self) -> tuple[Weight, ...]:
         """The weights of the ladder, lowest first."""
         return tuple(step.weight for step in self.steps if step.weight is not None)
+
+    @property
+    def live_gates(self) -> tuple[Gate, ...]:
+        """The gates on live traffic."""
+        return tuple(gate for gate in self.gates if not gate.shadow)
+
+    @property
+    def shadow_gates(self) -> tuple[Gate, ...]:
+        """The gates on shadow traffic."""
+        return tuple(gate for gate in self.gates if gate.shadow)
+
+    @property
+    def live(self) -> "Plan":
+        """The part of it that live traffic decides: no mirror, no gate on shadow traffic, no step of it alone."""
+        steps = tuple(
+            replace(step, shadow=None) for step in self.steps if step.shadow is None or step.weight is not None
+        )
+        return replace(self, steps=steps, gates=self.live_gates, comparator="")
 
     @property
     def planned_looks(self) -> int:
@@ -186,6 +255,18 @@ class Plan:
             if self.steps[index].weight is not None:
                 return self.steps[index].min_samples
         return 0
+
+    def shadow_at(self, step: int) -> Shadow | None:
+        """Return how requests are mirrored at step ``step``: after the last of them as there, before the first none."""
+        if step < 0:
+            return None
+        return self.steps[min(step, len(self.steps) - 1)].shadow
+
+    def shadow_alone(self, step: int) -> Shadow | None:
+        """Return how requests are mirrored at a step that changes no weight; None if ``step`` is none of these."""
+        if not 0 <= step < len(self.steps) or self.steps[step].weight is not None:
+            return None
+        return self.steps[step].shadow
 
     def rung_below(self, weight: Weight) -> int:
         """Return the highest step whose weight is at most ``weight``; -1 if there is none."""

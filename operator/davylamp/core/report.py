@@ -8,7 +8,7 @@ from typing import Final
 from davylamp.core.evidence import Evidence, Stream, Trouble, slowdown
 from davylamp.core.latency import ENOUGH, latency_design
 from davylamp.core.model import Verdict
-from davylamp.core.plan import Gate, SignalKind
+from davylamp.core.plan import AbsoluteMargin, Gate, LimitMargin, SignalKind
 from gatestats.method import Method
 from gatestats.ticks import Estimate, Measure
 
@@ -127,6 +127,8 @@ def report(gate: Gate, evidence: Evidence, limits: Limits, guilty: bool) -> Gate
 
 def _method(gate: Gate, evidence: Evidence) -> str:
     """Return how a gate is tested and why so."""
+    if gate.shadow:
+        return "by pairs of answers to the same request"
     if gate.kind is SignalKind.LATENCY:
         baseline = evidence.baselines.get(gate.name)
         design = None if baseline is None else latency_design(baseline, slowdown(gate))
@@ -137,6 +139,8 @@ def _method(gate: Gate, evidence: Evidence) -> str:
 
 def sentence(gate: Gate, shown: GateReport) -> str:
     """Return the numbers of a gate in one sentence."""
+    if gate.shadow:
+        return f"{_on_shadow(gate, shown)}, {_evidence(shown)}" if shown.samples else f"{gate.name}: no pairs yet"
     baseline, candidate = shown.baseline, shown.candidate
     if baseline is None or candidate is None or not baseline.total or not candidate.total:
         return f"{gate.name}: no requests of both variants yet"
@@ -156,6 +160,23 @@ def sentence(gate: Gate, shown: GateReport) -> str:
         else gate.name
     )
     return f"{what} {text}, {_evidence(shown)}"
+
+
+def _on_shadow(gate: Gate, shown: GateReport) -> str:
+    """Return what pairs of answers to the same request have shown."""
+    baseline, candidate = shown.baseline or Side(0), shown.candidate or Side(0)
+    match gate.margin:
+        case LimitMargin(share):
+            return f"{gate.name} {candidate.value or 0:.2%} of {candidate.total:,} pairs (limit {share:.2%})"
+        case AbsoluteMargin() if gate.kind is SignalKind.SHADOW_NOISE:
+            noise = f"{baseline.value or 0:.2%} of {baseline.total:,} of the baseline with itself"
+            return f"{gate.name} {candidate.value or 0:.2%} of {candidate.total:,} pairs against {noise}"
+        case AbsoluteMargin(margin):
+            return (
+                f"{gate.name} {100 * (shown.difference or 0):+.2f} points over {candidate.total:,} (limit {margin:.2%})"
+            )
+        case _:
+            return gate.name
 
 
 def _evidence(shown: GateReport) -> str:
@@ -221,6 +242,9 @@ def _with_effect(shown: GateReport, stream: Stream) -> GateReport:
     estimate = stream.design.estimate(stream.state)
     if estimate is None:
         return shown
+    if estimate.measure is Measure.PAIRED_LOSS:
+        total = estimate.candidate_total
+        return replace(shown, candidate=Side(total), difference=estimate.effect, samples=total)
     share = estimate.measure is not Measure.SLOWDOWN
     baseline = _side(estimate.baseline, estimate.baseline_total, share=share)
     candidate = _side(estimate.candidate, estimate.candidate_total, share=share)

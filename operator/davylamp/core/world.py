@@ -2,8 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from davylamp.core.model import Ruling, Verdict, Weight, worst
+
+
+class Extent(StrEnum):
+    """How many of the rules of a route."""
+
+    NONE = "None"
+    SOME = "Some"
+    ALL = "All"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,10 @@ class RouteView:
         Whether the rules point to the candidate alone, as after a promotion.
     lowest
         The candidate's least share in a rule that Davylamp shares; None if it is the same in all of them.
+    mirror
+        Where Davylamp has mirrored requests to, as ``name:port``; empty if nowhere.
+    mirroring
+        How many of the rules that are shared do so: none, some or all.
     """
 
     uid: str
@@ -46,6 +59,8 @@ class RouteView:
     editor: str | None = None
     repointed: bool = False
     lowest: Weight | None = None
+    mirror: str = ""
+    mirroring: Extent = Extent.NONE
 
     @property
     def floor(self) -> Weight:
@@ -55,7 +70,8 @@ class RouteView:
     @property
     def marked(self) -> bool:
         """Whether anything on the route says that Davylamp works on it, or has left something behind."""
-        return self.prepared or any(mark is not None for mark in (self.asked, self.attempt, self.ruling, self.epoch))
+        marks = (self.asked, self.attempt, self.ruling, self.epoch)
+        return self.prepared or bool(self.mirror) or any(mark is not None for mark in marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +117,10 @@ class Judgement:
         Of this tick; None if unknown.
     baseline_readable
         Whether every gate finds the baseline's series.
+    shadow
+        Names of the gates that are judged on shadow traffic.
+    pairs, mirrored
+        Pairs of answers that were compared, and requests that arrived at the comparator, at this step.
     """
 
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
@@ -113,6 +133,9 @@ class Judgement:
     candidate_errors: int | None = None
     candidate_requests: int | None = None
     baseline_readable: bool = False
+    shadow: frozenset[str] = frozenset()
+    pairs: int = 0
+    mirrored: int = 0
 
     @property
     def verdict(self) -> Verdict:
@@ -132,7 +155,21 @@ class Judgement:
     @property
     def proven(self) -> bool:
         """Whether every required gate is NonInferior; no gate at all proves nothing."""
-        needed = [self.verdicts.get(name, Verdict.NO_DATA) for name in sorted(self.required)]
+        return self._all_non_inferior(self.required)
+
+    @property
+    def shadow_verdict(self) -> Verdict:
+        """The worst verdict of the gates that are judged on shadow traffic."""
+        return worst(self.verdicts.get(name, Verdict.NO_DATA) for name in self.shadow)
+
+    @property
+    def shadow_proven(self) -> bool:
+        """Whether every required gate on shadow traffic is NonInferior, and there is one of any kind."""
+        needed = self.required & self.shadow
+        return bool(self.shadow) and (not needed or self._all_non_inferior(needed))
+
+    def _all_non_inferior(self, names: frozenset[str]) -> bool:
+        needed = [self.verdicts.get(name, Verdict.NO_DATA) for name in names]
         return bool(needed) and all(verdict is Verdict.NON_INFERIOR for verdict in needed)
 
 
@@ -154,6 +191,8 @@ class World:
         What the gates say.
     refusal
         Why the last change of the route was refused for good; empty if it was not, or the route is another since.
+    comparator_ready
+        Ready endpoints of the comparator's Service, >= 0.
     """
 
     uid: str
@@ -163,3 +202,4 @@ class World:
     candidate_ready: int
     judgement: Judgement
     refusal: str = ""
+    comparator_ready: int = 0

@@ -11,6 +11,7 @@ from davylamp.core.plan import (
     AbsoluteMargin,
     Direction,
     Gate,
+    LimitMargin,
     OddsRatioMargin,
     RelativeMargin,
     SignalKind,
@@ -42,8 +43,8 @@ def worse_share(gate: Gate, share: float, margins: float) -> float:
             moved = share + (-1 if lower else 1) * margins * difference
         case RelativeMargin(part):
             moved = share * (1 + (-1 if lower else 1) * margins * part)
-        case SlowdownMargin():
-            raise ValueError(f"gate {gate.name} reads durations, not a share")
+        case SlowdownMargin() | LimitMargin():
+            raise ValueError(f"gate {gate.name} does not compare the shares of two variants")
         case never:
             assert_never(never)
     return min(max(moved, _SMALLEST), 1 - _SMALLEST)

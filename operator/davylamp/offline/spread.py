@@ -15,7 +15,16 @@ import numpy as np
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
-from davylamp.core.plan import AbsoluteMargin, Direction, Gate, Margin, OddsRatioMargin, RelativeMargin, SlowdownMargin
+from davylamp.core.plan import (
+    AbsoluteMargin,
+    Direction,
+    Gate,
+    LimitMargin,
+    Margin,
+    OddsRatioMargin,
+    RelativeMargin,
+    SlowdownMargin,
+)
 
 #: Of the upper limit of the spread, and of the test whether there is one.
 _LEVEL: Final = 0.95
@@ -135,6 +144,8 @@ def necessary(gate: Gate, spread: Spread, gap: float) -> Margin | None:
             ratio = worse / (1 - worse) * (1 - share) / share
             ratio = 1 / ratio if lower else ratio
             return OddsRatioMargin(ratio) if ratio <= _LARGEST_RATIO else None
+        case LimitMargin():
+            return None
 
 
 def wide_enough(have: Margin, need: Margin) -> bool:
@@ -147,7 +158,7 @@ def amount(margin: Margin) -> float:
     match margin:
         case OddsRatioMargin(ratio):
             return ratio
-        case AbsoluteMargin(value) | RelativeMargin(value) | SlowdownMargin(value):
+        case AbsoluteMargin(value) | RelativeMargin(value) | SlowdownMargin(value) | LimitMargin(value):
             return value
 
 
@@ -163,6 +174,8 @@ def spelled(margin: Margin) -> str:
             return f"{{relative: {_percent(value)}}}"
         case SlowdownMargin():
             return f"{{slowdown: {_percent(value)}}}"
+        case LimitMargin():
+            return f"{{limit: {_percent(value)}}}"
 
 
 def _percent(fraction: float) -> str:

@@ -42,8 +42,8 @@ class Subject:
 
     @property
     def plan(self) -> Plan:
-        """What it runs by."""
-        return self.blueprint.plan
+        """What it runs by on live traffic: of shadow traffic there is no history to look at."""
+        return self.blueprint.plan.live
 
     def request(self, window: Window) -> Request:
         """Return what a live look at a window asks."""

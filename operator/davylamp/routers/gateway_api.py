@@ -7,11 +7,12 @@ moves the weights of the two, and gives the route back. What each change makes o
 
 from typing import Final, assert_never
 
-from davylamp.core.moves import Lower, Prepare, Raise, Repoint, Restore
+from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Repoint, Restore
 from davylamp.core.world import RouteTrouble
-from davylamp.errors import Conflict, NotFound
+from davylamp.errors import Conflict, NotFound, SpecError
 from davylamp.ports import RouteChange, RouteRef, RouteState
 from davylamp.routers.api import FIELD_MANAGER, Api, PatchType
+from davylamp.routers.gateway_features import cannot_mirror
 from davylamp.routers.httproute_changes import changed, leftover
 from davylamp.routers.httproute_patch import Patch, patch, weights_patch
 from davylamp.routers.httproute_view import view
@@ -59,6 +60,9 @@ class GatewayApiRouter:
                 return await self._lower(route, seen.manifest, change, epoch)
             case Prepare():
                 return await self._prepare(route, seen.manifest, change, epoch)
+            case Mirror():
+                await self._refuse_deaf(seen.manifest, change)
+                return await self._send(route, seen.manifest, change, epoch)
             case Raise() | Restore() | Repoint():
                 return await self._send(route, seen.manifest, change, epoch)
             case never:
@@ -69,10 +73,15 @@ class GatewayApiRouter:
         match change:
             case Lower() | Restore():
                 return seen
-            case Prepare() | Raise() | Repoint():
+            case Prepare() | Raise() | Mirror() | Repoint():
                 raise Conflict(f"HTTPRoute {route.namespace}/{route.name} was not there when it was read")
             case never:
                 assert_never(never)
+
+    async def _refuse_deaf(self, manifest: Manifest, change: Mirror) -> None:
+        """Raise SpecError if a gateway of the route says that it cannot mirror; one that says nothing is tried."""
+        if change.comparator and (deaf := await cannot_mirror(self._api, manifest)):
+            raise SpecError(deaf)
 
     async def _prepare(self, route: RouteRef, manifest: Manifest, change: Prepare, epoch: int) -> RouteState:
         if leftover(manifest, route):

@@ -1,18 +1,21 @@
 """What each change makes of an HTTPRoute. Pure: the route as it was read in, the route as it shall be out.
 
-Rule 1: a change touches the backendRefs of rules that point to the baseline, and Davylamp's marks; nothing else.
+Rule 1: a change touches the backendRefs of rules that point to the baseline, Davylamp's mirror, and its marks; nothing
+    else.
 Rule 2: `Lower` and `Restore` work on any route, marked or not, and act on the pair that the marks name: what was put
     there is what has to be taken back, even if the settings name other backends by now.
 Rule 3: `Lower` never gives a rule's candidate more than it has, and no mark becomes weaker by it.
 """
 
+from dataclasses import replace
 from typing import assert_never
 
 from davylamp.core.model import NONE, Ruling, Weight
-from davylamp.core.moves import Lower, Prepare, Raise, Repoint, Restore
+from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Repoint, Restore
 from davylamp.errors import Conflict, SpecError
 from davylamp.ports import RouteChange, RouteRef
 from davylamp.routers.httproute_endings import repointed, restored
+from davylamp.routers.httproute_mirror import refuse_own_mirror, with_mirror, without_mirror
 from davylamp.routers.httproute_records import records_of, with_baselines
 from davylamp.routers.httproute_rules import (
     Share,
@@ -25,7 +28,7 @@ from davylamp.routers.httproute_rules import (
     with_rules,
     with_weights,
 )
-from davylamp.routers.marks import Manifest, Marks, Pair, read_marks, refuse_older, with_marks
+from davylamp.routers.marks import Manifest, Marks, Pair, backend_ref, read_marks, refuse_older, with_marks
 
 
 def changed(manifest: Manifest, route: RouteRef, change: RouteChange, epoch: int) -> Manifest:
@@ -45,6 +48,8 @@ def changed(manifest: Manifest, route: RouteRef, change: RouteChange, epoch: int
             return _raise(manifest, Pair.of(route), change, epoch)
         case Lower():
             return _lower(manifest, pair_in_force(manifest, route), change, epoch)
+        case Mirror():
+            return _mirror(manifest, Pair.of(route), change, epoch)
         case Restore():
             return restored(manifest, pair_in_force(manifest, route))
         case Repoint():
@@ -64,26 +69,41 @@ def leftover(manifest: Manifest, route: RouteRef) -> bool:
     return read_marks(manifest).pair not in {None, Pair.of(route)}
 
 
-# Prepare and raise.
+# Prepare, raise, mirror.
 
 
 def _prepare(manifest: Manifest, pair: Pair, change: Prepare, epoch: int) -> Manifest:
     marks = read_marks(manifest)
     refuse_older(marks, epoch)
+    manifest = without_mirror(manifest, pair, marks.mirror)
     written = Marks(True, change.attempt, NONE, Ruling.CONTINUE, epoch, pair, records_of(manifest, pair, marks))
     return with_marks(_weighted(with_baselines(manifest, pair, marks), pair, NONE), written)
 
 
 def _raise(manifest: Manifest, pair: Pair, change: Raise, epoch: int) -> Manifest:
-    marks = read_marks(manifest)
-    refuse_older(marks, epoch)
-    if not marks.complete or (marks.attempt, marks.pair) != (change.attempt, pair):
-        raise Conflict(f"the route is not prepared for attempt {change.attempt}: its marks say {marks.attempt}")
-    if marks.ruling is not Ruling.CONTINUE:
-        raise Conflict(f"the route says that {marks.ruling} was decided for attempt {change.attempt}")
-    originals = records_of(manifest, pair, marks)
-    written = Marks(True, change.attempt, change.weight, Ruling.CONTINUE, epoch, pair, originals)
+    marks = _own(read_marks(manifest), pair, change.attempt, epoch)
+    written = replace(marks, asked=change.weight, epoch=epoch, originals=records_of(manifest, pair, marks))
     return with_marks(_weighted(manifest, pair, change.weight), written)
+
+
+def _mirror(manifest: Manifest, pair: Pair, change: Mirror, epoch: int) -> Manifest:
+    marks = _own(read_marks(manifest), pair, change.attempt, epoch)
+    before = without_mirror(manifest, pair, marks.mirror)
+    comparator = backend_ref(change.comparator)
+    if comparator is None:
+        return with_marks(before, replace(marks, epoch=epoch, mirror=None))
+    refuse_own_mirror(before, pair, comparator)
+    return with_marks(with_mirror(before, pair, comparator), replace(marks, epoch=epoch, mirror=comparator))
+
+
+def _own(marks: Marks, pair: Pair, attempt: str, epoch: int) -> Marks:
+    """Return the marks if the route is prepared for this attempt and goes on; raise Conflict otherwise."""
+    refuse_older(marks, epoch)
+    if not marks.complete or (marks.attempt, marks.pair) != (attempt, pair):
+        raise Conflict(f"the route is not prepared for attempt {attempt}: its marks say {marks.attempt}")
+    if marks.ruling is not Ruling.CONTINUE:
+        raise Conflict(f"the route says that {marks.ruling} was decided for attempt {attempt}")
+    return marks
 
 
 def _weighted(manifest: Manifest, pair: Pair, weight: Weight) -> Manifest:
@@ -139,6 +159,7 @@ def _lower(manifest: Manifest, pair: Pair, change: Lower, epoch: int) -> Manifes
         epoch=max(marks.epoch or 0, epoch),
         pair=pair,
         originals=records_of(manifest, pair, marks),
+        mirror=marks.mirror,
     )
     return with_marks(weighted, written)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from davylamp.core.model import ALL, NONE, Ruling
 from davylamp.errors import Conflict
+from davylamp.routers.httproute_mirror import without_mirror
 from davylamp.routers.httproute_records import recorded, with_baselines
 from davylamp.routers.httproute_rules import (
     Ref,
@@ -39,7 +40,7 @@ from davylamp.routers.marks import (
 def restored(manifest: Manifest, pair: Pair) -> Manifest:
     """Return the route as it was, with whatever others changed meanwhile, and without marks."""
     marks = read_marks(manifest)
-    whole = with_baselines(manifest, pair, marks)
+    whole = without_mirror(with_baselines(manifest, pair, marks), pair, marks.mirror)
     rules = rules_of(whole)
     found = shared(whole, pair)
     records = recorded(whole, found, marks.records(pair))
@@ -108,6 +109,7 @@ def repointed(manifest: Manifest, pair: Pair, epoch: int) -> Manifest:
         The candidate does not have all traffic, or the route says that it was rolled back.
     """
     marks = read_marks(manifest)
+    manifest = without_mirror(manifest, pair, marks.mirror)
     found = shared(manifest, pair)
     if not found:
         return without_marks(manifest)

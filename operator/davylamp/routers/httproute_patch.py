@@ -2,24 +2,37 @@
 
 from typing import Any
 
-from davylamp.routers.httproute_rules import backends_of, rules_of
+from davylamp.routers.httproute_mirror import filters_of
+from davylamp.routers.httproute_rules import Rule, backends_of, rules_of
 from davylamp.routers.marks import NAMES, Manifest, annotations_of
 
 Patch = list[dict[str, Any]]
 
 
 def patch(before: Manifest, after: Manifest) -> Patch:
-    """Return the operations on backendRefs and marks, bound to the version that `before` was read at; none if equal."""
+    """Return the operations on backends, mirrors and marks, bound to the version that `before` was read at, if any."""
     operations = [
         {"op": "replace", "path": f"/spec/rules/{number}/backendRefs", "value": list(backends_of(new))}
         for number, (old, new) in enumerate(zip(rules_of(before), rules_of(after), strict=True))
         if backends_of(old) != backends_of(new)
+    ]
+    operations += [
+        _filters(number, old, new)
+        for number, (old, new) in enumerate(zip(rules_of(before), rules_of(after), strict=True))
+        if filters_of(old) != filters_of(new)
     ]
     operations += _marks(before, after)
     # Replaced, not tested: a stale version is then answered by 409, which nothing else is.
     version = before.get("metadata", {}).get("resourceVersion")
     bound = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
     return [bound, *operations] if operations else []
+
+
+def _filters(number: int, old: Rule, new: Rule) -> dict[str, Any]:
+    path = f"/spec/rules/{number}/filters"
+    if "filters" not in new:
+        return {"op": "remove", "path": path}
+    return {"op": "replace" if "filters" in old else "add", "path": path, "value": list(filters_of(new))}
 
 
 def weights_patch(before: Manifest, after: Manifest) -> Patch:

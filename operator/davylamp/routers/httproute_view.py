@@ -5,11 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from davylamp.core.model import ALL, NONE, Ruling, Weight
-from davylamp.core.world import RouteTrouble, RouteView
+from davylamp.core.world import Extent, RouteTrouble, RouteView
 from davylamp.errors import SpecError
 from davylamp.ports import RouteRef
 from davylamp.routers.api import FIELD_MANAGER
 from davylamp.routers.httproute_changes import pair_in_force, refuse_unfit
+from davylamp.routers.httproute_mirror import mirroring
 from davylamp.routers.httproute_records import recorded
 from davylamp.routers.httproute_rules import Share, backends_of, namespace_of, rules_of, shared, shares, split
 from davylamp.routers.marks import Manifest, Marks, Pair, read_marks
@@ -37,6 +38,10 @@ def view(manifest: Manifest, route: RouteRef) -> RouteView | RouteTrouble:
     prepared = marks.complete and marks.pair == Pair.of(route) and there and not repointed
     lowest = _lowest(manifest, pair, found, marks)
     seen = _viewed(manifest, marks, weight, prepared=prepared, repointed=repointed)
+    if marks.mirror is not None:
+        extent = mirroring(manifest, pair, marks.mirror)
+        editor = None if extent is Extent.ALL else _editor(manifest)
+        seen = replace(seen, mirror=str(marks.mirror), mirroring=extent, editor=seen.editor or editor)
     return seen if lowest in {None, weight} else replace(seen, lowest=lowest, editor=_editor(manifest))
 
 

@@ -23,7 +23,8 @@ RULING: Final = f"{PREFIX}ruling"
 EPOCH: Final = f"{PREFIX}epoch"
 PAIR: Final = f"{PREFIX}pair"
 ORIGINAL: Final = f"{PREFIX}original"
-NAMES: Final = (ATTEMPT, ASKED, RULING, EPOCH, PAIR, ORIGINAL)
+MIRROR: Final = f"{PREFIX}mirror"
+NAMES: Final = (ATTEMPT, ASKED, RULING, EPOCH, PAIR, ORIGINAL, MIRROR)
 
 MAX_WEIGHT: Final = 1_000_000
 _MAX_EPOCH: Final = 2**63 - 1
@@ -83,6 +84,8 @@ class Marks:
     ----------
     present
         Whether any mark is there, readable or not.
+    mirror
+        Where Davylamp mirrors requests to; absent on a route that it does not mirror.
     """
 
     present: bool = False
@@ -92,10 +95,11 @@ class Marks:
     epoch: int | None = None
     pair: Pair | None = None
     originals: tuple[Original, ...] | None = None
+    mirror: BackendRef | None = None
 
     @property
     def complete(self) -> bool:
-        """Whether all marks are there and readable."""
+        """Whether all marks that every prepared route has are there and readable."""
         return None not in {self.attempt, self.asked, self.ruling, self.epoch, self.pair, self.originals}
 
     def records(self, pair: Pair) -> tuple[Original, ...]:
@@ -111,6 +115,7 @@ class Marks:
             EPOCH: None if self.epoch is None else str(self.epoch),
             PAIR: None if self.pair is None else str(self.pair),
             ORIGINAL: None if self.originals is None else _written(self.originals),
+            MIRROR: None if self.mirror is None else str(self.mirror),
         }
         return {name: value for name, value in written.items() if value is not None}
 
@@ -127,6 +132,7 @@ def read_marks(manifest: Manifest) -> Marks:
         epoch=_number(found.get(EPOCH), _MAX_EPOCH),
         pair=_pair(found.get(PAIR)),
         originals=_originals(found.get(ORIGINAL)),
+        mirror=backend_ref(found.get(MIRROR, "")),
     )
 
 
@@ -179,11 +185,12 @@ def _pair(text: str | None) -> Pair | None:
     words = (text or "").split(" ")
     if len(words) != 2:
         return None
-    baseline, candidate = (_backend(word) for word in words)
+    baseline, candidate = (backend_ref(word) for word in words)
     return Pair(baseline, candidate) if baseline and candidate and baseline != candidate else None
 
 
-def _backend(text: str) -> BackendRef | None:
+def backend_ref(text: str) -> BackendRef | None:
+    """Return what ``name:port`` names; None if it names nothing."""
     found = _BACKEND.fullmatch(text)
     return BackendRef(found[1], int(found[3])) if found and int(found[3]) <= 65535 else None
 

@@ -11,7 +11,7 @@ from typing import assert_never
 import structlog
 
 from davylamp.core.model import Progress
-from davylamp.core.moves import Decision, Lower, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.moves import Decision, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
 from davylamp.errors import DavylampError, Unavailable
 from davylamp.ports import Clock, RouteChange, Router
 from davylamp.runtime.lease import Leadership
@@ -43,6 +43,8 @@ class Actor:
                 return False
             case Raise() as change:
                 await self._raise(turn, decision.progress, change)
+            case Mirror() as change:
+                await self._mirror(turn, decision.progress, change)
             case Lower() | Prepare() as change:
                 await self._lower(turn, decision.progress, change)
             case Restore() | Repoint() as change:
@@ -66,6 +68,14 @@ class Actor:
         turn.session.progress = progress
         if not self.leadership.valid:
             raise Unavailable("the lease was lost before the route was written: the weight is not raised")
+        await self._write(turn, change)
+
+    async def _mirror(self, turn: Turn, progress: Progress, change: Mirror) -> None:
+        """Write status, then the route: what is mirrored can always be seen in status, and is taken off again."""
+        if not self.leadership.valid:
+            raise Unavailable("the lease is not valid: the route is not written")
+        await self.publisher.status(turn, progress)
+        turn.session.progress = progress
         await self._write(turn, change)
 
     async def _lower(self, turn: Turn, progress: Progress, change: Lower | Prepare) -> None:

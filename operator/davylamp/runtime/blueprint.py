@@ -1,20 +1,22 @@
 """From a ModelRollout and its policy to all that its looks need: plan, queries, channels."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from davylamp.api.v1alpha1.convert import read_policy, read_spec, settings_of, to_plan
 from davylamp.api.v1alpha1.kinds import CLUSTER_ROLLOUT_POLICY, ROLLOUT_POLICY, Kind
 from davylamp.api.v1alpha1.policy import PolicyKind, PolicySpec
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
-from davylamp.core.model import Severity, Variant
+from davylamp.core.model import Progress, Severity, Variant
 from davylamp.core.outbox import Channel
 from davylamp.core.plan import Plan
 from davylamp.core.reading import SignalQuery
+from davylamp.core.shadow_evidence import shadowing
 from davylamp.errors import SpecError
 from davylamp.runtime.catalogue import Name, Object, name_of
 from davylamp.sources.presets import OwnCounter, Side, queries
+from davylamp.sources.shadow_metrics import shadow_queries
 
 
 class Objects(Protocol):
@@ -41,6 +43,8 @@ class Blueprint:
         Labels by which the request tells the variants apart.
     channels
         Who is told.
+    shadow
+        What is read beside it while requests are mirrored.
     """
 
     plan: Plan
@@ -48,6 +52,11 @@ class Blueprint:
     signals: tuple[SignalQuery, ...]
     variants: Mapping[Variant, Mapping[str, str]]
     channels: tuple[Channel, ...]
+    shadow: tuple[SignalQuery, ...] = ()
+
+    def at(self, progress: Progress) -> "Blueprint":
+        """Return what is read at this point of the rollout, in ``signals``."""
+        return replace(self, signals=(*self.signals, *self.shadow)) if shadowing(self.plan, progress) else self
 
 
 def blueprint(manifest: Object, objects: Objects) -> Blueprint:
@@ -69,13 +78,15 @@ def blueprint(manifest: Object, objects: Objects) -> Blueprint:
         Variant.BASELINE: _side(spec.baseline.backend.name, spec.baseline.backend.port, spec.baseline.metrics),
         Variant.CANDIDATE: _side(spec.candidate.backend.name, spec.candidate.backend.port, spec.candidate.metrics),
     }
+    plan = to_plan(spec, policy)
     own = [OwnCounter(m.name, m.counter.events, m.counter.total) for m in signals.metrics or ()]
     return Blueprint(
-        plan=to_plan(spec, policy),
+        plan=plan,
         source=signals.source,
         signals=queries(signals.preset.value, own, name.namespace, sides),
         variants={},
         channels=tuple(Channel(entry.channel, Severity(entry.from_.value)) for entry in settings.notify or ()),
+        shadow=shadow_queries(name.name, plan.shadow_gates),
     )
 
 

@@ -15,7 +15,7 @@ from davylamp.core.decide import decide
 from davylamp.core.evidence import Evidence, source_down
 from davylamp.core.judge import judge
 from davylamp.core.looking import advance, due_window, serving
-from davylamp.core.model import NONE, Outcome, Pair, Variant
+from davylamp.core.model import NONE, Outcome, Variant
 from davylamp.core.moves import Lower, Release, Restore
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading
@@ -58,11 +58,12 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the API server says: the route, ready endpoints, and whether those could be counted."""
+    """What the API server says: the route, ready endpoints (the comparator's too), and whether they were counted."""
 
     route: RouteState
     ready: Mapping[Variant, int]
     complete: bool
+    comparator: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +102,13 @@ class Observer:
         ref = replace(pair_ref(pair, session.name.namespace), ladder=plan.weights)
         seeing = asyncio.create_task(self._sight(session, plan, blueprint, now))
         try:
-            facts = await self._facts(session, manifest, ref, pair)
+            facts = await self._facts(session, manifest, ref, plan)
             while not await _arrived(seeing):
                 judgement, _ = _judged(session, plan, _uncounted(session.evidence))
                 if _lowers(plan, session, _world(session, manifest, facts, judgement=judgement, now=now), now):
                     break
                 await self._tick(seeing, session, manifest, plan.interval)
-                facts = await self._facts(session, manifest, ref, pair)
+                facts = await self._facts(session, manifest, ref, plan)
             unread = Sight(_uncounted(session.evidence), session.read_at, session.newest)
             sight = seeing.result() if seeing.done() else unread
         finally:
@@ -119,12 +120,18 @@ class Observer:
             _world(session, manifest, facts, judgement=session.judgement, now=now), ref, facts.route, facts.complete
         )
 
-    async def _facts(self, session: Session, manifest: Object, ref: RouteRef, pair: Pair) -> Facts:
+    async def _facts(self, session: Session, manifest: Object, ref: RouteRef, plan: Plan) -> Facts:
         async with _together() as group:
             reading = group.create_task(self.router.read(ref))
-            counting = group.create_task(self._ready(session, pair))
-        ready, complete = counting.result()
-        return Facts(self._taken(session, manifest, reading.result()), ready, complete)
+            counting = group.create_task(self._ready(session))
+        counts, route = counting.result(), self._taken(session, manifest, reading.result())
+        if counts is None:
+            return Facts(route, dict.fromkeys(Variant, 1), complete=False)
+        ready = {
+            Variant.BASELINE: counts.get(ref.baseline.name, 0),
+            Variant.CANDIDATE: counts.get(ref.candidate.name, 0),
+        }
+        return Facts(route, ready, complete=True, comparator=counts.get(plan.comparator.rpartition(":")[0], 0))
 
     async def _tick(self, seeing: asyncio.Task[Sight], session: Session, manifest: Object, interval: timedelta) -> None:
         """Wait for the signals until the route and the endpoints are due again; a changed wish does not wait.
@@ -156,13 +163,12 @@ class Observer:
         message = f"HTTPRoute {route_name(manifest)} is used by ModelRollout {user}, {why}: wait for its end"
         return RouteState(RouteTrouble(message, taken=True))
 
-    async def _ready(self, session: Session, pair: Pair) -> tuple[dict[Variant, int], bool]:
-        names = {Variant.BASELINE: pair.baseline, Variant.CANDIDATE: pair.candidate}
+    async def _ready(self, session: Session) -> Mapping[str, int] | None:
+        """Return the ready endpoints of each Service of the namespace; None if they cannot be counted."""
         try:
-            counts = await self.endpoints.ready(session.name.namespace)
+            return await self.endpoints.ready(session.name.namespace)
         except DavylampError:
-            return dict.fromkeys(names, 1), False
-        return {variant: counts.get(text.rpartition(":")[0], 0) for variant, text in names.items()}, True
+            return None
 
     async def _sight(self, session: Session, plan: Plan, blueprint: Blueprint | None, now: datetime) -> Sight:
         """Return the evidence, advanced by one window if it is time for one.
@@ -181,7 +187,7 @@ class Observer:
             return replace(before, evidence=_uncounted(evidence))
         try:
             reading = await self.sources.read(
-                blueprint, session.name.namespace, window, serving=serving(session.progress)
+                blueprint.at(session.progress), session.name.namespace, window, serving=serving(session.progress)
             )
             return _advanced(session, plan, reading, window)
         except (Unavailable, SpecError) as error:
@@ -220,6 +226,7 @@ def _world(session: Session, manifest: Object, facts: Facts, *, judgement: Judge
         candidate_ready=facts.ready[Variant.CANDIDATE],
         judgement=judgement,
         refusal=refusal_in_force(session, facts.route.manifest, now),
+        comparator_ready=facts.comparator,
     )
 
 

@@ -55,7 +55,7 @@ class Rules:
 
     format: Format = Format.AUTO
     notion: Notion = Notion.DECISION
-    absolute: float = 1e-5
+    absolute: float = 1e-4
     relative: float = 1e-3
     threshold: float = 0.5
     top_k: int = 5

@@ -6,10 +6,10 @@ import pytest
 
 from davylamp.core.evidence import Evidence
 from davylamp.core.looking import LONGEST_GAP, begins_anew, due_window, serving, stratum_start
-from davylamp.core.model import Progress
+from davylamp.core.model import NONE, Progress, Weight
 from tests.davylamp.core.rollouts import ATTEMPT, INTERVAL, NOW, PLAN, SECOND
 
-BEFORE = Progress(attempt=ATTEMPT, step=0)
+BEFORE = Progress(attempt=ATTEMPT, step=0, requested=Weight(5))
 
 
 def test_a_window_begins_where_the_last_one_ended() -> None:
@@ -52,5 +52,6 @@ def test_another_weight_cuts_the_evidence_an_interval_after_it_was_accepted() ->
 
 def test_the_candidate_is_judged_from_its_first_step_on() -> None:
     assert serving(BEFORE)
+    assert not serving(replace(BEFORE, requested=NONE))
     assert not serving(replace(BEFORE, step=-1))
     assert not serving(Progress(step=3))

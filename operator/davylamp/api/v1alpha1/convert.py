@@ -16,6 +16,7 @@ from davylamp.api.v1alpha1.identity import candidate_digest, hashed, spec_hash
 from davylamp.api.v1alpha1.policy import PolicySpec
 from davylamp.api.v1alpha1.quantities import parse_duration, parse_percent
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
+from davylamp.api.v1alpha1.shadow_plan import comparator_text, shadow_gates, shadow_of
 from davylamp.api.v1alpha1.signals import ErrorMargin, Gates, MetricGate, MetricMargin
 from davylamp.api.v1alpha1.steps import OnNoDataPolicy, Rollback
 from davylamp.api.v1alpha1.steps import Step as LadderStep
@@ -100,6 +101,7 @@ def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
     promotion = _given(settings.promotion, "promotion")
     rollback = _given(settings.rollback, "rollback")
     no_data = _given(rollback.on_no_data, "rollback.onNoData")
+    mirrors = any(step.shadow is not None for step in settings.steps or ())
     rolls_back = no_data.policy is OnNoDataPolicy.ROLL_BACK
     return Plan(
         spec_hash=spec_hash(spec, policy),
@@ -110,7 +112,7 @@ def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
             candidate=backend_text(spec.candidate.backend),
         ),
         steps=tuple(_step(step) for step in _given(settings.steps, "steps")),
-        gates=_gates(gates),
+        gates=(*_gates(gates), *(shadow_gates(gates) if mirrors else ())),
         interval=parse_duration(spec.interval),
         false_rollback_rate=parse_percent(_given(gates.false_rollback_rate, "gates.falseRollbackRate")),
         false_promotion_rate=parse_percent(_given(gates.false_promotion_rate, "gates.falsePromotionRate")),
@@ -121,6 +123,7 @@ def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
         no_data_roll_back_after=parse_duration(no_data.then_roll_back_after) if rolls_back else None,
         trip_wires=_trip_wires(rollback),
         paused=spec.paused,
+        comparator=comparator_text(_given(settings.shadow, "shadow")) if mirrors else "",
     )
 
 
@@ -156,9 +159,10 @@ def _step(step: LadderStep) -> Step:
     if step.pause is not None:
         return Step(weight=None, bake=parse_duration(step.pause.duration))
     return Step(
-        weight=Weight(_given(step.weight, "steps[].weight")),
+        weight=None if step.weight is None else Weight(step.weight),
         bake=parse_duration(_given(step.bake, "steps[].bake")),
-        min_samples=_given(step.min_samples, "steps[].minSamples"),
+        min_samples=step.min_samples or 0,
+        shadow=None if step.shadow is None else shadow_of(step.shadow),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from davylamp.api.v1alpha1.policy import PolicySpec, metrics_and_gates_match
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
 from davylamp.api.v1alpha1.schema import structural
+from davylamp.api.v1alpha1.shadow import DisagreementGate, Shadow, StatusMismatchGate
 from davylamp.api.v1alpha1.signals import (
     ErrorGate,
     ErrorMargin,
@@ -34,7 +35,10 @@ BUILT_IN: Final = PolicySpec(
         false_promotion_rate="5%",
         errors=ErrorGate(margin=ErrorMargin(odds_ratio=1.25), allowance="0.5%", required_for_promotion=True),
         latency=LatencyGate(margin=LatencyMargin(slowdown="10%"), required_for_promotion=True),
+        disagreement=DisagreementGate(limit="2%", required_for_promotion=True),
+        status_mismatch=StatusMismatchGate(limit="0.5%", required_for_promotion=True),
     ),
+    shadow=Shadow(),
     promotion=Promotion(bake="1m", deadline="24h"),
     rollback=Rollback(
         cooldown="1h",
@@ -116,7 +120,7 @@ def _filled(settings: PolicySpec) -> PolicySpec:
 
 def _filled_step(step: Step) -> Step:
     if step.weight is None:
-        return step
+        return step if step.pause else step.model_copy(update={"bake": step.bake or _DEFAULT_BAKE})
     return step.model_copy(
         update={"bake": step.bake or _DEFAULT_BAKE, "min_samples": step.min_samples or _DEFAULT_SAMPLES}
     )

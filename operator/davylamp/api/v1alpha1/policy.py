@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from davylamp.api.v1alpha1.names import ResourceName
 from davylamp.api.v1alpha1.rules import ATOMIC_LIST, ATOMIC_MAP, Rule, keyed_by, validations
+from davylamp.api.v1alpha1.shadow import Shadow
 from davylamp.api.v1alpha1.signals import Gates, Signals
 from davylamp.api.v1alpha1.steps import MAX_STEPS, RISING, WEIGHS, Promotion, Rollback, Step, rising
 from davylamp.api.v1alpha1.strict import Strict
@@ -52,6 +53,9 @@ class PolicySpec(Strict):
     )
     signals: Signals | None = Field(None, description="What is read. Metrics of the same name are the ModelRollout's.")
     gates: Gates | None = Field(None, description="What the signals must show. Gates are merged by name.")
+    shadow: Shadow | None = Field(
+        None, description="How requests are replayed to both variants, and their answers compared, at shadow steps."
+    )
     promotion: Promotion | None = Field(None, description="How a rollout ends well.")
     rollback: Rollback | None = Field(None, description="How traffic is taken back, and what follows.")
     notify: tuple[Notify, ...] | None = Field(

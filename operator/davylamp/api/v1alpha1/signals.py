@@ -11,15 +11,23 @@ from davylamp.api.v1alpha1.matching import parse_selector
 from davylamp.api.v1alpha1.names import CounterSelector, ResourceName, SignalName
 from davylamp.api.v1alpha1.quantities import PercentBetween
 from davylamp.api.v1alpha1.rules import ATOMIC_MAP, Rule, keyed_by, validations
+from davylamp.api.v1alpha1.shadow import (
+    ConfidenceGate,
+    DisagreementGate,
+    PairedLatencyGate,
+    ScoreShiftGate,
+    StatusMismatchGate,
+)
 from davylamp.api.v1alpha1.strict import Strict
 from davylamp.core.plan import Direction
 
 MAX_METRICS = 20
-RESERVED_SIGNALS = ("errors", "latency")
+RESERVED_SIGNALS = ("errors", "latency", "disagreement", "confidence", "mirrored")
 
 _NOT_RESERVED = Rule(
     f"!(self.name in {list(RESERVED_SIGNALS)})",
-    "errors and latency are signals of the preset: give your own metric another name",
+    "errors and latency are signals of the preset, and disagreement, confidence and mirrored are of shadow traffic: "
+    "give your own metric another name",
     ".name",
 )
 _TWO_COUNTERS = Rule(
@@ -207,6 +215,21 @@ class Gates(Strict):
     )
     errors: ErrorGate | None = Field(None, description="What the candidate's errors must show.")
     latency: LatencyGate | None = Field(None, description="What the candidate's latency must show.")
+    disagreement: DisagreementGate | None = Field(
+        None, description="How many shadow pairs may disagree; judged wherever a step mirrors requests."
+    )
+    status_mismatch: StatusMismatchGate | None = Field(
+        None, description="How many shadow pairs may end with another status; judged wherever a step mirrors requests."
+    )
+    score_shift: ScoreShiftGate | None = Field(
+        None, description="How far scores may move between the answers of a pair; judged where this is set."
+    )
+    confidence: ConfidenceGate | None = Field(
+        None, description="How far confidence may fall between the answers of a pair; judged where this is set."
+    )
+    paired_latency: PairedLatencyGate | None = Field(
+        None, description="How much slower the candidate may answer the same request; judged where this is set."
+    )
     metrics: tuple[MetricGate, ...] | None = Field(
         None,
         max_length=MAX_METRICS,

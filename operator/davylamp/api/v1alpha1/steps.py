@@ -11,17 +11,23 @@ from pydantic import ConfigDict, Field, model_validator
 
 from davylamp.api.v1alpha1.quantities import DurationBetween, PercentBetween, cel_seconds, parse_duration
 from davylamp.api.v1alpha1.rules import ATOMIC_MAP, Rule, validations
+from davylamp.api.v1alpha1.shadow import ShadowStep
 from davylamp.api.v1alpha1.strict import Strict
 
 MAX_STEPS = 50
 
 _ONE_ACTION = Rule(
-    "has(self.weight) != has(self.pause)",
-    "a step does one thing: give it either a weight or a pause, and put the other into a step of its own",
+    "has(self.pause) ? !has(self.weight) && !has(self.shadow) : has(self.weight) || has(self.shadow)",
+    "a step does one thing: give it a weight, or shadow, or both at once, or a pause alone; put what is left into a "
+    "step of its own",
 )
 _BAKE_NEEDS_WEIGHT = Rule(
     "!has(self.pause) || (!has(self.bake) && !has(self.minSamples))",
     "bake and minSamples belong to a step with a weight: remove them from the pause, whose length is pause.duration",
+)
+_SAMPLES_NEED_WEIGHT = Rule(
+    "!has(self.minSamples) || has(self.weight) || has(self.pause)",
+    "minSamples counts live requests, and a step of shadow traffic alone has none: write shadow.minPairs",
 )
 RISING = Rule(
     "self.filter(step, has(step.weight)).map(step, step.weight)"
@@ -44,13 +50,13 @@ class Pause(Strict):
 
 
 class Step(Strict):
-    """One rung: a weight to reach and what to wait for there, or a pause."""
+    """One rung: a weight to reach and what to wait for there, shadow traffic, or a pause."""
 
-    model_config = ConfigDict(json_schema_extra=validations(_ONE_ACTION, _BAKE_NEEDS_WEIGHT))
+    model_config = ConfigDict(json_schema_extra=validations(_ONE_ACTION, _BAKE_NEEDS_WEIGHT, _SAMPLES_NEED_WEIGHT))
 
     weight: int | None = Field(None, ge=1, le=100, description="Whole percent of the live traffic for the candidate.")
     bake: Annotated[str, DurationBetween("1s", "7d")] | None = Field(
-        None, description="Least time at this weight before the next step. Default for a step with a weight: 1m."
+        None, description="Least time at this step before the next. Default for a step that is no pause: 1m."
     )
     min_samples: int | None = Field(
         None,
@@ -60,11 +66,20 @@ class Step(Strict):
         "Default for a step with a weight: 100.",
     )
     pause: Pause | None = Field(None, description="Wait here, at the weight of the step before.")
+    shadow: ShadowStep | None = Field(
+        None,
+        description="Mirror requests to the comparator, which lets both variants answer them. Without a weight, the "
+        "candidate gets no more live traffic than before, and the step passes once every required gate on shadow "
+        "traffic has shown that it is no worse.",
+    )
 
     @model_validator(mode="after")
     def _one_action(self) -> Self:
-        if (self.weight is None) == (self.pause is None):
+        acts = self.weight is not None or self.shadow is not None
+        if acts == (self.pause is not None):
             raise ValueError(_ONE_ACTION.message)
+        if self.min_samples is not None and self.weight is None and self.pause is None:
+            raise ValueError(_SAMPLES_NEED_WEIGHT.message)
         if self.pause is not None and (self.bake is not None or self.min_samples is not None):
             raise ValueError(_BAKE_NEEDS_WEIGHT.message)
         return self

@@ -1,0 +1,121 @@
+"""Shadow traffic: the mirror on the route, and what a step of shadow traffic alone waits for.
+
+Rule 1: a shadow step gives the candidate no live request; it can only keep it from getting any.
+Rule 2: a mirror from which nothing arrives shows nothing: the step is never passed in silence.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from davylamp.core.case import Case, hold, stay
+from davylamp.core.model import NONE, Phase, Reason, Verdict
+from davylamp.core.moves import Decision, Mirror
+from davylamp.core.plan import Shadow
+from davylamp.core.world import Extent
+
+#: How long the first mirrored request may take before people are told that none comes.
+_PATIENCE: Final = timedelta(minutes=2)
+#: What else shows how two variants differ where a gateway cannot mirror.
+ALTERNATIVE: Final = (
+    "use a gateway that supports HTTPRouteRequestMirror, or take the shadow step out and compare recorded requests "
+    "with `davylamp diff`"
+)
+
+
+def mirror(case: Case) -> Decision | None:
+    """Put the mirror on the route where the step asks for it, and take it off where it does not."""
+    view, wanted = case.view, case.mirror
+    on = view.mirror == wanted and view.mirroring is (Extent.ALL if wanted else Extent.NONE)
+    if case.progress.step < 0 or on:
+        return None
+    if not wanted:
+        message = f"requests are no longer mirrored to {view.mirror}"
+        return stay(case, case.climbing, Reason.STEP_STARTED, message, action=Mirror(case.attempt, ""))
+    if case.world.comparator_ready == 0:
+        message = (
+            f"the comparator, Service {wanted}, has no ready endpoint: install it in this namespace (the chart's value "
+            "comparator.enabled), and the step begins by itself"
+        )
+        return hold(case, Reason.COMPARATOR_NOT_READY, message)
+    if view.mirror == wanted and view.mirroring is Extent.NONE:
+        message = (
+            f"{view.editor or 'somebody else'} took the mirror to {wanted} off route {case.pair.route}: put it back, "
+            "or take the shadow step out of the ModelRollout"
+        )
+        return hold(case, Reason.MIRROR_REMOVED, message)
+    message = (
+        f"requests are mirrored to {wanted}: {case.pair.candidate} and {case.pair.baseline} answer a share of them"
+    )
+    return stay(case, case.climbing, Reason.SHADOWING, message, action=Mirror(case.attempt, wanted))
+
+
+def waiting(case: Case) -> Decision | None:
+    """Return what a step still waits for on shadow traffic; None if it waits for nothing, or mirrors nothing."""
+    shadow = case.plan.shadow_at(case.progress.step)
+    if shadow is None or not case.mirror:
+        return None
+    alone = case.plan.shadow_alone(case.progress.step) is not None
+    judgement, asked = case.world.judgement, case.progress.requested
+    if case.since(case.progress.accepted_at) >= _PATIENCE and not judgement.mirrored:
+        message = (
+            f"no mirrored request has arrived at {case.mirror} in {_minutes(_PATIENCE)}: either the route has no "
+            f"traffic, or the gateway does not mirror; {ALTERNATIVE}"
+        )
+        return hold(case, Reason.MIRROR_SILENT, message)
+    if alone and judgement.shadow_verdict in {Verdict.NO_DATA, Verdict.SOURCE_DOWN} and asked == NONE:
+        return _unobserved(case, shadow)
+    if judgement.pairs < shadow.min_pairs:
+        return _late(case, shadow) or stay(case, case.climbing, Reason.SAMPLING, _pairs(case, shadow))
+    if alone and not judgement.shadow_proven:
+        message = f"proving on shadow traffic that the candidate is no worse: {_proofs(case)}"
+        return _late(case, shadow) or stay(case, Phase.PROGRESSING, Reason.PROVING, message)
+    return None
+
+
+def _unobserved(case: Case, shadow: Shadow) -> Decision:
+    """Wait for the comparator's metrics: they come with its first scrape, and then their absence is told."""
+    judgement = case.world.judgement
+    missing = [
+        judgement.messages.get(name, f"{name} was not read")
+        for name in sorted(judgement.shadow)
+        if judgement.verdicts.get(name) in {Verdict.NO_DATA, Verdict.SOURCE_DOWN}
+    ]
+    message = f"the comparator's metrics are awaited: {missing[0] if missing else 'no gate was read'}"
+    if case.since(case.progress.accepted_at) < _PATIENCE:
+        return stay(case, Phase.PROGRESSING, Reason.SAMPLING, message)
+    down = judgement.shadow_verdict is Verdict.SOURCE_DOWN
+    return _late(case, shadow) or hold(case, Reason.SOURCE_DOWN if down else Reason.NO_DATA, message)
+
+
+def _late(case: Case, shadow: Shadow) -> Decision | None:
+    """Hold, and tell people, when a step without live traffic has waited as long as it may."""
+    alone = case.plan.shadow_alone(case.progress.step) is not None
+    if not alone or case.since(case.progress.entered_at) < shadow.max_duration:
+        return None
+    message = (
+        f"not shown on shadow traffic to be no worse within {_minutes(shadow.max_duration)} "
+        f"({_pairs(case, shadow)}): {_proofs(case)}"
+    )
+    return hold(case, Reason.DEADLINE, message)
+
+
+def _pairs(case: Case, shadow: Shadow) -> str:
+    return f"{case.world.judgement.pairs:,} of {shadow.min_pairs:,} shadow pairs"
+
+
+def _proofs(case: Case) -> str:
+    judgement = case.world.judgement
+    names = sorted(judgement.shadow & judgement.required) or sorted(judgement.shadow)
+    open_ones = [name for name in names if judgement.verdicts.get(name) is not Verdict.NON_INFERIOR]
+    return "; ".join(judgement.messages.get(name, f"{name} was not read") for name in open_ones or names)
+
+
+def _minutes(span: timedelta) -> str:
+    return f"{span.total_seconds() / 60:g} min"
+
+
+def began(case: Case, step: int) -> str:
+    """Return what is said when a step of shadow traffic alone begins."""
+    shadow = case.plan.steps[step].shadow
+    share = 0.0 if shadow is None else shadow.sample
+    return f"step {step + 1} of {len(case.plan.steps)}: {share:.4g} of the requests go to both variants, in the shadow"

@@ -1,0 +1,85 @@
+"""The mirror that Davylamp puts on an HTTPRoute for shadow traffic. Pure.
+
+Rule 1: only the filter that the marks name is Davylamp's; another mirror of the user's is never touched.
+Rule 2: a rule is mirrored as a whole, beside its weights, which stay as they are.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from davylamp.core.world import Extent
+from davylamp.errors import SpecError
+from davylamp.ports import BackendRef
+from davylamp.routers.httproute_rules import Rule, rules_of, shared, shares, with_rules
+from davylamp.routers.marks import Manifest, Pair
+
+Filter = Mapping[str, Any]
+
+
+def filters_of(rule: Rule) -> Sequence[Filter]:
+    """Return the filters of a rule."""
+    return rule.get("filters") or ()
+
+
+def mirroring(manifest: Manifest, pair: Pair, comparator: BackendRef) -> Extent:
+    """Return how many of the rules that are shared mirror to the comparator."""
+    rules = rules_of(manifest)
+    found = [_mirrors(rules[share.rule], comparator) for share in shared(manifest, pair)]
+    return Extent.NONE if not any(found) else Extent.ALL if all(found) else Extent.SOME
+
+
+def with_mirror(manifest: Manifest, pair: Pair, comparator: BackendRef) -> Manifest:
+    """Return the route with every rule that points to the baseline mirrored to the comparator.
+
+    Raises
+    ------
+    SpecError
+        If no rule points to the baseline.
+    """
+    rules, found = rules_of(manifest), shared(manifest, pair)
+    if not found:
+        raise SpecError(f"no rule of the route points to the baseline {pair.baseline}, so nothing can be mirrored")
+    added = {
+        share.rule: {**rules[share.rule], "filters": [*filters_of(rules[share.rule]), _filter(comparator)]}
+        for share in found
+        if not _mirrors(rules[share.rule], comparator)
+    }
+    return with_rules(manifest, added)
+
+
+def without_mirror(manifest: Manifest, pair: Pair, comparator: BackendRef | None) -> Manifest:
+    """Return the route without the mirror to the comparator, wherever the pair is named."""
+    if comparator is None:
+        return manifest
+    rules = rules_of(manifest)
+    mirrored = [share.rule for share in shares(manifest, pair) if _mirrors(rules[share.rule], comparator)]
+    return with_rules(manifest, {number: _without(rules[number], comparator) for number in mirrored})
+
+
+def refuse_own_mirror(manifest: Manifest, pair: Pair, comparator: BackendRef) -> None:
+    """Raise SpecError if the user mirrors to the comparator already: what is whose could not be told apart."""
+    if mirroring(manifest, pair, comparator) is not Extent.NONE:
+        raise SpecError(
+            f"the route mirrors to {comparator} already: remove this filter, since Davylamp adds it and takes it off"
+        )
+
+
+def _filter(comparator: BackendRef) -> Filter:
+    backend = {"group": "", "kind": "Service", "name": comparator.name, "port": comparator.port}
+    return {"type": "RequestMirror", "requestMirror": {"backendRef": backend}}
+
+
+def _mirrors(rule: Rule, comparator: BackendRef) -> bool:
+    return any(_is(each, comparator) for each in filters_of(rule))
+
+
+def _is(each: Filter, comparator: BackendRef) -> bool:
+    backend = (each.get("requestMirror") or {}).get("backendRef") or {}
+    named = (backend.get("name"), backend.get("port"), backend.get("namespace"))
+    return each.get("type") == "RequestMirror" and named == (comparator.name, comparator.port, None)
+
+
+def _without(rule: Rule, comparator: BackendRef) -> Rule:
+    left = [each for each in filters_of(rule) if not _is(each, comparator)]
+    others = {name: value for name, value in rule.items() if name != "filters"}
+    return {**others, "filters": left} if left else others
