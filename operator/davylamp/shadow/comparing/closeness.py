@@ -71,7 +71,7 @@ def look_at_distance(floats: Floats, rules: Rules, findings: Findings) -> None:
     findings.distance.add(largest, float(apart.sum()), apart.size)
 
 
-def ulps(both: Array, datatype: str) -> float | None:
+def ulps(both: Array, datatype: str, floats: Floats) -> float | None:
     """Return the most steps of floating point between two numbers of the same place; None if none can be compared.
 
     Parameters
@@ -80,19 +80,20 @@ def ulps(both: Array, datatype: str) -> float | None:
         Two sides of the same type of float.
     datatype
         FP16, FP32 or FP64; BF16 for bfloat16 held as FP32.
+    floats
+        What is known of them.
     """
-    finite = np.isfinite(both)
-    if not finite.all():
-        both = both[:, finite[0] & finite[1]]
+    if not floats.whole:
+        both = both[:, floats.finite]
     if not both.size:
         return None
-    low, high = np.sort(_steps(both), axis=0)
-    return float((high - low).view(np.uint64).max()) / (1 << 16 if datatype == "BF16" else 1)
+    first, second = _steps(both)
+    apart = np.maximum(first, second) - np.minimum(first, second)  # up to 2^64, so it has to be read without a sign
+    return float(apart.view(np.uint64).max()) / (1 << 16 if datatype == "BF16" else 1)
 
 
 def _steps(numbers: Array) -> Array:
     """Return for each float its place in the order of all floats of its type; both zeros have place 0."""
     size = numbers.dtype.itemsize
     bits = numbers.view(f"i{size}").astype(np.int64)
-    magnitude = bits & ((1 << (8 * size - 1)) - 1)
-    return np.where(bits < 0, -magnitude, magnitude)
+    return np.where(bits < 0, -(1 << (8 * size - 1)) - bits, bits)

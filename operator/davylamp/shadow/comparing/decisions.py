@@ -53,7 +53,7 @@ def look_at_floats(floats: Floats, rules: Rules, findings: Findings) -> None:
         _look_at_classes(both, rules, findings)
     elif both.min() >= 0 and both.max() <= 1:
         _look_at_scores(np.concatenate((1 - both, both), axis=2), rules, findings)
-        _note_rankings(both.reshape(2, 1, -1), rules, findings)
+        _note_rankings(both[:, :MOST_ITEMS].reshape(2, 1, -1), rules, findings)
 
 
 def _look_at_infinite(both: Array, findings: Findings) -> None:
@@ -113,6 +113,6 @@ def _note_rankings(both: Array, rules: Rules, findings: Findings) -> None:
         return
     found = rankings(both, rules.top_k)
     if found.correlation is not None:
-        findings.measure(Measure.RANK_CORRELATION, found.correlation)
+        findings.measure_least(Measure.RANK_CORRELATION, found.correlation)
     if rules.top_k < classes:
-        findings.measure(Measure.TOP_K_OVERLAP, found.overlap)
+        findings.measure_least(Measure.TOP_K_OVERLAP, found.overlap)

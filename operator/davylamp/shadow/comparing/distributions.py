@@ -79,7 +79,7 @@ def rankings(both: Array, k: int) -> Rankings:
     _, items, classes = both.shape
     order = (-both).argsort(axis=2, kind="stable")
     places = np.empty_like(order)
-    np.put_along_axis(places, order, np.arange(classes), axis=2)
+    places.reshape(-1, classes)[np.arange(2 * items)[:, None], order.reshape(-1, classes)] = np.arange(classes)
     highest = places < k
     overlap = np.count_nonzero(highest[0] & highest[1]) / (items * min(k, classes))
     ordered = np.sort(both, axis=2)

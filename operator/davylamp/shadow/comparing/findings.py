@@ -75,6 +75,10 @@ class Findings:
         """Note a measure of which the largest of all parts counts."""
         self.measure(name, max(value, self.measures.get(name, value)))
 
+    def measure_least(self, name: Measure, value: float) -> None:
+        """Note a measure of which the smallest of all parts counts."""
+        self.measure(name, min(value, self.measures.get(name, value)))
+
     def comparison(self, kind: Kind, notion: Notion) -> Comparison:
         """Return the outcome under a notion of disagreement."""
         tolerated = _TOLERATED[notion]

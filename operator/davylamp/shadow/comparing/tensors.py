@@ -39,10 +39,10 @@ def _look_at(first: Tensor, second: Tensor, rules: Rules, findings: Findings) ->
         look_at_labels(left, right, findings)
     else:
         both = side_by_side(left, right)
+        floats = floats_of(both)
         if first.datatype and first.datatype == second.datatype:
-            steps = ulps(both, first.datatype)
+            steps = ulps(both, first.datatype, floats)
             if steps is not None:
                 findings.measure_most(Measure.ULPS, steps)
-        floats = floats_of(both)
         look_at_distance(floats, rules, findings)
         look_at_floats(floats, rules, findings)

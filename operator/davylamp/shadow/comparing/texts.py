@@ -15,7 +15,7 @@ from davylamp.shadow.formats.reading import Choice, Texts, UnreadableError
 from davylamp.shadow.task import Notion, Rules
 
 #: Characters of a text that similarity looks at: its cost grows with their square.
-MOST_CHARACTERS: Final = 20_000
+MOST_CHARACTERS: Final = 8_000
 #: How English refusals begin; servers of open models have no field for them.
 _REFUSAL: Final = re.compile(
     r"\W*(?:(?:i['’]?m|i am) (?:very |so |really )?sorry\b"

@@ -103,7 +103,7 @@ def shaped(flat: Array, shape: Any) -> Array:
     """
     if not isinstance(shape, Sequence) or len(shape) > _MOST_AXES or not set(map(type, shape)) <= {int}:
         raise UnreadableError(Fault.FORM)
-    if any(length < 0 for length in shape) or math.prod(shape) != flat.size:
+    if min(shape, default=0) < 0 or math.prod(shape) != flat.size:
         raise UnreadableError(Fault.FORM)
     try:
         return flat.reshape(tuple(shape))

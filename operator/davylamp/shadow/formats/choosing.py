@@ -13,7 +13,7 @@ from davylamp.shadow.formats.open_inference import read_open_inference
 from davylamp.shadow.formats.open_inference_grpc import read_open_inference_grpc
 from davylamp.shadow.formats.openai import is_openai, read_openai
 from davylamp.shadow.formats.parsing import parsed
-from davylamp.shadow.formats.plain import read_json, read_raw
+from davylamp.shadow.formats.plain import read_events, read_json, read_raw
 from davylamp.shadow.formats.reading import Reading, UnreadableError
 from davylamp.shadow.formats.tensorflow import read_tensorflow
 from davylamp.shadow.task import Format, Rules
@@ -23,7 +23,7 @@ Reader = Callable[[Answer, Rules], Reading]
 #: Ends of paths, without the query, that say the format.
 _PATHS: Final = (
     (re.compile(r"/generate(_stream)?$"), read_generated),
-    (re.compile(r"/v2/.*/infer$|^/v2/models/[^/]+/infer$"), read_open_inference),
+    (re.compile(r"/v2/models/.+/infer$"), read_open_inference),
     (re.compile(r":predict$"), read_tensorflow),
     (re.compile(r"/invocations$"), read_invocations),
     (re.compile(r"/(chat/completions|completions|embeddings)$"), read_openai),
@@ -54,7 +54,7 @@ def reader_of(call: Call, first: Answer, rules: Rules) -> Reader:
 
 def _by_content(answer: Answer) -> Reader:
     if is_stream(answer):
-        return read_openai
+        return read_openai if b'"choices"' in answer.body else read_events
     try:
         document = parsed(answer.body)
     except UnreadableError:

@@ -1,6 +1,9 @@
-"""Any JSON, and bytes that are nothing else."""
+"""Any JSON, events of any kind, and bytes that are nothing else."""
+
+from typing import Any
 
 from davylamp.shadow.exchange import Answer
+from davylamp.shadow.formats.event_stream import events
 from davylamp.shadow.formats.parsing import parsed, within_bounds
 from davylamp.shadow.formats.reading import Document, Fault, Raw, Tensors, UnreadableError
 from davylamp.shadow.formats.selection import selected, without
@@ -23,6 +26,20 @@ def read_json(answer: Answer, rules: Rules) -> Tensors | Document:
     return Document(within_bounds(document))
 
 
+def read_events(answer: Answer, _: Rules) -> Document:
+    """Read a stream of events of no known format as the list of what was sent; JSON where it is JSON.
+
+    Raises
+    ------
+    UnreadableError
+        If there is none, or if it is over a bound.
+    """
+    found = [_event(data) for data in events(answer.body)]
+    if not found:
+        raise UnreadableError(Fault.FORM)
+    return Document(within_bounds(found))
+
+
 def read_raw(answer: Answer) -> Raw:
     """Take the bytes as they are.
 
@@ -34,3 +51,10 @@ def read_raw(answer: Answer) -> Raw:
     if not answer.body:
         raise UnreadableError(Fault.FORM)
     return Raw(answer.body)
+
+
+def _event(data: bytes) -> Any:
+    try:
+        return parsed(data)
+    except UnreadableError:
+        return data.decode("utf-8", "replace")
