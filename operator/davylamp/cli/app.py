@@ -18,6 +18,7 @@ from davylamp.cli.failure import MEANINGS, ExitCode, FailureError
 from davylamp.cli.options import Context, FindingFormat, Format, Kubeconfig, Name, Namespace, NoColor, Output, Shell
 from davylamp.cli.plan import plan
 from davylamp.cli.replay import replay
+from davylamp.cli.shadow import shadow, shadow_help
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -226,6 +227,9 @@ def operator() -> None:
     from davylamp.runtime.main import main
 
     main()
+
+
+app.command(help=shadow_help(), epilog="Exit codes: 0 told to stop; 2 a setting is wrong.")(shadow)
 
 
 def _cluster(kubeconfig: str | None, context: str | None, namespace: str | None) -> Cluster:

@@ -9,13 +9,14 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import aiohttp
 import yaml
 from kubernetes.aio import client, config
+from kubernetes.aio.client.rest import RESTResponse
 
 from davylamp.errors import Conflict, DavylampError, NotFound, SpecError, Unavailable
 from davylamp.runtime.settings import Settings
@@ -24,6 +25,10 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=10, connect=3)
 #: Credentials that the server does not know are read anew this often, in seconds.
 _REREAD_EVERY: Final = 5.0
 _LONGEST_WORDS: Final = 500
+#: What is raised where there is no answer.
+_SILENT: Final = (aiohttp.ClientError, TimeoutError, OSError, config.ConfigException)
+#: Seconds that a watch may last beyond its own end.
+_OVERTIME: Final = 5.0
 JSON_PATCH: Final = "application/json-patch+json"
 #: Names are lower-case letters, digits, '-' and '.'; anything else in a path could lead to another object.
 _PATH: Final = re.compile(r"(?:/(?!\.)[A-Za-z0-9.-]+)+", re.ASCII)
@@ -165,19 +170,74 @@ class Kube:
             self._failed(type(error).__name__)
             raise
 
+    async def watch(self, path: str, version: str, seconds: int) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield what changes in a list after its resourceVersion: events with ``type`` and ``object``.
+
+        Parameters
+        ----------
+        path
+            Of the list.
+        version
+            Its resourceVersion.
+        seconds
+            After which the API server ends the watch, >= 1; one that has not ended some seconds later hangs.
+
+        Raises
+        ------
+        NotFound
+            If the version is too old by now.
+        Unavailable
+            If the watch breaks off, hangs, or cannot be read.
+        """
+        await self._allowance.take(urgent=False)
+        query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(seconds)}
+        timeout = aiohttp.ClientTimeout(total=seconds + _OVERTIME, connect=_TIMEOUT.connect)
+        where, response = f"WATCH {path}", None
+        try:
+            response = await self._open("GET", f"{path}?{urlencode(query)}", within=timeout)
+            if response.status != 200:
+                await self._understood(response, where)
+            async for line in response.response.content:
+                yield _event(line, where)
+        except (*_SILENT, ValueError, RecursionError) as error:
+            self._failed(Unavailable.__name__)
+            raise Unavailable(f"{where} broke off: {type(error).__name__}") from error
+        except DavylampError as error:
+            self._failed(type(error).__name__)
+            raise
+        finally:
+            if response is not None:
+                response.response.close()
+
     async def _send(self, method: str, path: str, body: Any, content_type: str | None) -> dict[str, Any]:
+        where = f"{method} {path.partition('?')[0]}"
+        try:
+            response = await self._open(method, path, body, content_type)
+            return await self._understood(response, where)
+        except _SILENT as error:
+            raise Unavailable(f"the API server did not answer {where}: {type(error).__name__}") from error
+
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str | None = None,
+        *,
+        within: aiohttp.ClientTimeout = _TIMEOUT,
+    ) -> RESTResponse:
+        """Send a request and return the answer, of which nothing but the head was read."""
         headers = {"Accept": "application/json", "User-Agent": "davylamp"}
         if content_type is not None:
             headers["Content-Type"] = content_type
-        where = f"{method} {path.partition('?')[0]}"
-        try:
-            await self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-            response = await self._api.rest_client.request(
-                method, self._api.configuration.host + path, headers=headers, body=body, _request_timeout=_TIMEOUT
-            )
-            text = await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError, config.ConfigException) as error:
-            raise Unavailable(f"the API server did not answer {where}: {type(error).__name__}") from error
+        await self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        response: RESTResponse = await self._api.rest_client.request(
+            method, self._api.configuration.host + path, headers=headers, body=body, _request_timeout=within
+        )
+        return response
+
+    async def _understood(self, response: RESTResponse, where: str) -> dict[str, Any]:
+        text = await response.read()
         if response.status == 401:
             await self._refresh_credentials()
         return _answer(response.status, text, where)
@@ -211,6 +271,17 @@ def _answer(status: int, text: bytes, where: str) -> dict[str, Any]:
     if status == 429 or status >= 500 or status == 401:
         raise Unavailable(f"the API server answered {where} with {status}: {words}")
     raise SpecError(f"{where} is refused: {words}")
+
+
+def _event(line: bytes, where: str) -> dict[str, Any]:
+    event = json.loads(line)
+    if not isinstance(event, dict) or not isinstance(event.get("object"), dict):
+        raise Unavailable(f"{where}: a line is no event")
+    if event.get("type") == "ERROR":
+        code = event["object"].get("code")
+        words = str(event["object"].get("message", ""))[:_LONGEST_WORDS]
+        raise (NotFound if code == 410 else Unavailable)(f"{where}: {words}")
+    return event
 
 
 def _failed_test(data: Any) -> bool:

@@ -91,29 +91,33 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     SpecError
         If a value cannot be read; the message names the variable.
     """
-    host, port = _listen(environment.get("DAVYLAMP_LISTEN", "0.0.0.0:8080"))
+    host, port = listen_address(environment.get("DAVYLAMP_LISTEN", "0.0.0.0:8080"))
     endpoints = {
         receiver: _endpoint(environment, name)
         for receiver, name in (("slack", "DAVYLAMP_SLACK_ENDPOINT"), ("pagerDuty", "DAVYLAMP_PAGERDUTY_ENDPOINT"))
         if environment.get(name)
     }
-    log_format = environment.get("DAVYLAMP_LOG_FORMAT", "json")
-    if log_format not in {"json", "console"}:
-        raise SpecError(f"DAVYLAMP_LOG_FORMAT must be json or console, got {log_format!r}")
     return Settings(
-        namespace=_namespace("DAVYLAMP_NAMESPACE", environment.get("DAVYLAMP_NAMESPACE") or "davylamp-system"),
+        namespace=namespace_name("DAVYLAMP_NAMESPACE", environment.get("DAVYLAMP_NAMESPACE") or "davylamp-system"),
         watch_namespaces=_namespaces(environment, "DAVYLAMP_WATCH_NAMESPACES"),
         identity=environment.get("DAVYLAMP_IDENTITY") or f"{socket.gethostname()}-{os.getpid()}",
         host=host,
         port=port,
-        log_format=log_format,
+        log_format=log_format_of(environment),
         status_every=timedelta(seconds=_number(environment, "DAVYLAMP_STATUS_EVERY_SECONDS", 10.0)),
         endpoints=endpoints,
-        kopf_hints=_flag(environment, "DAVYLAMP_KOPF_HINTS"),
+        kopf_hints=flag(environment, "DAVYLAMP_KOPF_HINTS"),
     )
 
 
-def _namespace(variable: str, name: str) -> str:
+def namespace_name(variable: str, name: str) -> str:
+    """Return the name of a namespace, which a variable gives.
+
+    Raises
+    ------
+    SpecError
+        If it is none.
+    """
     if not _NAMESPACE.fullmatch(name):
         raise SpecError(f"{variable} must name namespaces (lower-case letters, digits and '-'), got {name!r}")
     return name
@@ -121,7 +125,7 @@ def _namespace(variable: str, name: str) -> str:
 
 def _namespaces(environment: Mapping[str, str], variable: str) -> tuple[str, ...]:
     names = (name.strip() for name in environment.get(variable, "").split(","))
-    return tuple(dict.fromkeys(_namespace(variable, name) for name in names if name))
+    return tuple(dict.fromkeys(namespace_name(variable, name) for name in names if name))
 
 
 def _endpoint(environment: Mapping[str, str], variable: str) -> str:
@@ -131,14 +135,42 @@ def _endpoint(environment: Mapping[str, str], variable: str) -> str:
     return text.rstrip("/")
 
 
-def _flag(environment: Mapping[str, str], variable: str) -> bool:
-    text = environment.get(variable) or "true"
+def flag(environment: Mapping[str, str], variable: str, default: str = "true") -> bool:
+    """Return whether a variable is true.
+
+    Raises
+    ------
+    SpecError
+        If it is neither true nor false.
+    """
+    text = environment.get(variable) or default
     if text.lower() not in {"true", "false"}:
         raise SpecError(f"{variable} must be true or false, got {text!r}")
     return text.lower() == "true"
 
 
-def _listen(text: str) -> tuple[str, int]:
+def log_format_of(environment: Mapping[str, str]) -> str:
+    """Return how lines of the log are written.
+
+    Raises
+    ------
+    SpecError
+        If there is no such way.
+    """
+    log_format = environment.get("DAVYLAMP_LOG_FORMAT", "json")
+    if log_format not in {"json", "console"}:
+        raise SpecError(f"DAVYLAMP_LOG_FORMAT must be json or console, got {log_format!r}")
+    return log_format
+
+
+def listen_address(text: str) -> tuple[str, int]:
+    """Return the host and the port that `DAVYLAMP_LISTEN` names.
+
+    Raises
+    ------
+    SpecError
+        If it names none.
+    """
     host, _, port = text.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise SpecError(f"DAVYLAMP_LISTEN must be address:port, such as 0.0.0.0:8080, got {text!r}")
