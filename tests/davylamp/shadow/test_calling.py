@@ -13,7 +13,7 @@ import pytest
 
 from davylamp.shadow.calling import HttpCaller
 from davylamp.shadow.exchange import Answer, Call, Failure, Outcome
-from tests.davylamp.shadow.servers import INFER, OK, Behaviour, Upstream, upstream
+from tests.davylamp.shadow.servers import INFER, OK, Behaviour, upstream
 
 EVENTS = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
