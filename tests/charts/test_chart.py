@@ -93,6 +93,35 @@ def test_the_chart_installs_what_the_kustomization_installs() -> None:
     assert chart == plain
 
 
+def test_a_comparator_is_what_its_kustomization_installs_in_each_namespace() -> None:
+    default = rendered()
+    added = {
+        key: without_marks_of_the_installer(manifest)
+        for key, manifest in rendered("comparator.enabled=true", "comparator.namespaces={ml}").items()
+        if key not in default
+    }
+    plain = by_key(kustomized("manifests/comparator"))
+    assert added == {key: without_marks_of_the_installer(manifest) for key, manifest in plain.items()}
+    two = rendered("comparator.enabled=true", "comparator.namespaces={ml,vision}")
+    again = {key.replace("/vision/", "/ml/").removesuffix("-vision") for key in two if "vision" in key}
+    assert again == {key.removesuffix("-ml") for key in added if "ml" in key.split("/")[1] or key.endswith("-ml")}
+    assert len(two) == len(default) + 2 * len(added) - 1, "they share the ClusterRole"
+
+
+def test_a_comparator_takes_what_clusters_need() -> None:
+    sets = ("priorityClassName=low", "podLabels.team=platform", "image.tag=1.2.3", "comparator.maxReplicas=20")
+    more = ("comparator.extraEnv[0].name=DAVYLAMP_RESOLVE_ENDPOINTS", "comparator.extraEnv[0].value=x")
+    found = rendered("comparator.enabled=true", "comparator.namespaces={vision}", *sets, *more)
+    template = found["Deployment/vision/davylamp-shadow"]["spec"]["template"]
+    assert template["metadata"]["labels"]["team"] == "platform"
+    assert template["spec"]["priorityClassName"] == "low"
+    assert template["spec"]["containers"][0]["image"] == "davylamp:1.2.3"
+    assert template["spec"]["containers"][0]["env"][-1] == {"name": "DAVYLAMP_RESOLVE_ENDPOINTS", "value": "x"}
+    assert found["HorizontalPodAutoscaler/vision/davylamp-shadow"]["spec"]["maxReplicas"] == 20
+    off = rendered("comparator.enabled=true", "comparator.namespaces={vision}", "networkPolicy.enabled=false")
+    assert not [key for key in off if key.startswith("NetworkPolicy")]
+
+
 def test_another_namespace_is_named_wherever_it_matters() -> None:
     elsewhere = rendered(namespace="platform")
     assert NAMESPACE not in yaml.safe_dump_all(elsewhere.values())
@@ -182,6 +211,8 @@ def test_the_pod_takes_what_clusters_need(tmp_path: Path) -> None:
         ("crds.enabled=maybe", "crds"),
         ("extraEnv[0].value=x", "extraEnv"),
         ("replica=3", "replica"),
+        ("comparator.enabled=true", "comparator"),
+        ("comparator.minReplicas=0", "comparator"),
     ],
 )
 def test_a_wrong_value_is_refused_before_anything_is_installed(value: str, word: str) -> None:

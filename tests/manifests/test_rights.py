@@ -21,6 +21,8 @@ EVERYWHERE: Final[frozenset[Right]] = frozenset(
         ("davylamp.dev", "metricsources", "get list watch"),
         ("davylamp.dev", "notificationchannels", "get list watch"),
         ("gateway.networking.k8s.io", "httproutes", "get list watch patch"),
+        ("gateway.networking.k8s.io", "gateways", "get"),
+        ("gateway.networking.k8s.io", "gatewayclasses", "get"),
         ("", "services", "get list watch"),
         ("discovery.k8s.io", "endpointslices", "get list watch"),
         ("", "events", "create"),

@@ -7,18 +7,21 @@ from typing import Any
 
 import pytest
 
+from davylamp.api.v1alpha1.shadow import FIRST_PORT, LAST_PORT
 from davylamp.core.model import Ruling, Weight
-from davylamp.core.moves import Lower, Prepare, Raise, Restore
+from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Restore
 from davylamp.ports import BackendRef, RouteChange, RouteRef
 from davylamp.routers.httproute_changes import changed
 from davylamp.routers.httproute_patch import patch
 from e2e.lab import Api, ApiError, Lab
+from tests.support.installation import ROOT
 
 Manifest = dict[str, Any]
 Edit = Callable[[Manifest], object]
 
 PREPARE = Prepare("a-1")
 HALF = Raise("a-1", Weight(50))
+MIRRORED = Mirror("a-1", "davylamp-shadow:8090")
 FULL = Raise("a-1", Weight(100))
 BACK = Lower("a-1", Weight(0), Ruling.ROLLBACK)
 MARK = "davylamp.dev/"
@@ -74,8 +77,37 @@ def backend(name: str, weight: int = 1) -> Manifest:
     return {"group": "", "kind": "Service", "name": name, "port": 8080, "weight": weight}
 
 
+def mirror(name: str, port: int, **more: Any) -> Manifest:
+    reference = {"group": "", "kind": "Service", "name": name, "port": port}
+    return {"type": "RequestMirror", "requestMirror": {"backendRef": reference, **more}}
+
+
+def filtered(added: Manifest, number: int = 1) -> Edit:
+    def edit(manifest: Manifest) -> None:
+        manifest["spec"]["rules"][number].setdefault("filters", []).append(added)
+
+    return edit
+
+
+def unrecorded(manifest: Manifest) -> None:
+    filters = manifest["spec"]["rules"][0]["filters"]
+    filters.remove(mirror("recorder", 9000))
+
+
+def unmark_all_but_the_mirror(manifest: Manifest) -> None:
+    kept = manifest["metadata"]["annotations"][f"{MARK}mirror"]
+    both(unmark, annotate(mirror=kept), weigh(100, 0))(manifest)
+
+
+MODIFIER: Manifest = {
+    "type": "RequestHeaderModifier",
+    "requestHeaderModifier": {"set": [{"name": "x-variant", "value": "int8"}]},
+}
+SHADOWED = (PREPARE, MIRRORED)
 NOT_SPEC = "nothing in the spec of a route but the weights"
 NOT_RULE = "nothing in a rule of a route but its backendRefs"
+NOT_FILTERS = "may change no filter of a route but the mirror to the comparator"
+NOT_MIRRORED = "may mirror a rule only if it points to the pair"
 NOT_OTHERS = "may not change the backends of a route that are not its pair (credit-fp32:8080 and credit-int8:8080)"
 NOT_ALONE = "only into a rule that has the other one, and with that one's filters"
 NOT_RAISED = "rises only on a route that is marked for the same attempt"
@@ -113,7 +145,24 @@ VIOLATIONS = [
     Violation("rule removed", "neither add nor remove a rule", lambda m: m["spec"]["rules"].pop(0)),
     Violation("timeout", NOT_RULE, lambda m: m["spec"]["rules"][1].update(timeouts={"request": "1s"})),
     Violation("timeout away", NOT_RULE, lambda m: m["spec"]["rules"][1].pop("timeouts")),
-    Violation("filter", NOT_RULE, lambda m: m["spec"]["rules"][1].update(filters=[MIRROR])),
+    Violation("filter", NOT_FILTERS, filtered(MODIFIER)),
+    Violation("filter away", NOT_FILTERS, lambda m: m["spec"]["rules"][0].pop("filters")),
+    Violation("unmarked mirror", NOT_MIRRORED, filtered(mirror("davylamp-shadow", 8090))),
+    Violation("mirror beside the marked one", NOT_MIRRORED, filtered(mirror("davylamp-shadow", 8091)), SHADOWED),
+    Violation("mirror of a share", NOT_MIRRORED, filtered(mirror("davylamp-shadow", 8090, percent=5)), SHADOWED),
+    Violation("mirror of another rule", NOT_MIRRORED, filtered(mirror("davylamp-shadow", 8090), 0), SHADOWED),
+    Violation("mirror to no comparator", NOT_FILTERS, filtered(mirror("recorder", 8080))),
+    Violation("mirror that a person made away", NOT_FILTERS, unrecorded),
+    Violation(
+        "mirror after a rollback",
+        NOT_MIRRORED,
+        both(annotate(mirror="davylamp-shadow:8090"), filtered(mirror("davylamp-shadow", 8090))),
+        (PREPARE, HALF, BACK),
+    ),
+    Violation(
+        "mark without an attempt", "only on a route that is prepared", annotate(mirror="davylamp-shadow:8090"), ()
+    ),
+    Violation("mark that stays", "stand or vanish together", unmark_all_but_the_mirror, SHADOWED),
     Violation("rules swapped", NOT_RULE, lambda m: m["spec"]["rules"].reverse()),
     Violation("other rule's weight", NOT_OTHERS, lambda m: refs(m, 0)[0].update(weight=5)),
     Violation("third backend", NOT_OTHERS, lambda m: refs(m)[2].update(weight=0)),
@@ -122,7 +171,7 @@ VIOLATIONS = [
     Violation("port", NOT_OTHERS, lambda m: refs(m)[1].update(port=9090)),
     Violation("namespace", NOT_OTHERS, lambda m: refs(m)[1].update(namespace="elsewhere")),
     Violation("candidate elsewhere", NOT_ALONE, lambda m: refs(m, 0).append(backend("credit-int8", 0))),
-    Violation("filter of a backend", NOT_ALONE, lambda m: refs(m)[1].update(filters=[MIRROR])),
+    Violation("filter of a backend", NOT_ALONE, lambda m: refs(m)[1].update(filters=[MODIFIER])),
     Violation("all zero", "may not take all weight from both variants", weigh(0, 0)),
     Violation("raised after a rollback", "attempt a-1 was rolled back", weigh(95, 5), (PREPARE, HALF, BACK)),
     Violation(
@@ -146,10 +195,6 @@ VIOLATIONS = [
     Violation("repointed too early", NOT_RAISED, both(lambda m: refs(m).pop(0), unmark)),
     Violation("freed beside the baseline", NOT_FREED, both(weigh(1, 99), unmark), (PREPARE, FULL)),
 ]
-MIRROR: Manifest = {
-    "type": "RequestHeaderModifier",
-    "requestHeaderModifier": {"set": [{"name": "x-variant", "value": "int8"}]},
-}
 
 
 class Route:
@@ -171,7 +216,11 @@ class Route:
             "spec": {
                 "hostnames": ["credit.example.org"],
                 "rules": [
-                    {"matches": [{"path": {"value": "/admin"}}], "backendRefs": [{"name": "admin", "port": 80}]},
+                    {
+                        "matches": [{"path": {"value": "/admin"}}],
+                        "backendRefs": [{"name": "admin", "port": 80}],
+                        "filters": [MODIFIER, mirror("recorder", 9000)],
+                    },
                     {
                         "backendRefs": [backend("credit-fp32", 100), backend("third", 100)],
                         "timeouts": {"request": "5s"},
@@ -217,6 +266,25 @@ def test_a_write_beyond_the_pairs_weights_is_refused_and_says_why(
     assert route.send(control_plane.api, operations)["spec"], "people keep their access in an emergency"
 
 
+def test_the_mirror_to_the_comparator_comes_and_goes_beside_a_users_filters(
+    route: Route, operator_api: Api, control_plane: Lab
+) -> None:
+    before = route.manifest["spec"]
+    route.manifest = route.send(control_plane.api, route.edited(filtered(MODIFIER)))
+    route.become(operator_api, SHADOWED)
+    assert route.manifest["spec"]["rules"][1]["filters"] == [MODIFIER, mirror("davylamp-shadow", 8090)]
+    route.become(operator_api, (Mirror("a-1", "davylamp-shadow:8105"), HALF))
+    assert route.manifest["spec"]["rules"][1]["filters"] == [MODIFIER, mirror("davylamp-shadow", 8105)]
+    route.become(operator_api, (BACK, Restore()))
+    assert route.manifest["spec"]["rules"][1].pop("filters") == [MODIFIER]
+    assert route.manifest["spec"] == before
+
+
+def test_the_policy_knows_a_comparator_by_the_ports_that_the_schema_allows() -> None:
+    text = (ROOT / "manifests/admission/routes.yaml").read_text(encoding="utf-8")
+    assert text.count(f">= {FIRST_PORT} &&") == text.count(f"<= {LAST_PORT}") == 2
+
+
 def test_a_status_that_a_gateway_writes_is_none_of_the_policys_business(route: Route, control_plane: Lab) -> None:
     status: Manifest = {"parents": []}
     written = control_plane.api.merge(f"{route.path}/status", {"status": status})
@@ -242,14 +310,19 @@ def test_the_largest_route_stays_within_what_the_api_server_lets_expressions_cos
         others = [backend(f"a-backend-with-quite-a-long-name-{number}", 100) for number in range(14)]
         match = {"headers": [{"name": f"x-header-{n}", "value": "v" * 200} for n in range(16)]}
         manifest["spec"]["rules"] = [
-            {"matches": [match | {"path": {"value": f"/{n}/{m}"}} for m in range(8)], "backendRefs": [FP32, *others]}
+            {
+                "matches": [match | {"path": {"value": f"/{n}/{m}"}} for m in range(8)],
+                "backendRefs": [FP32, *others],
+                **FILTERS,
+            }
             for n in range(16)
         ]
 
     route.manifest = route.send(control_plane.api, route.edited(grow))
     before = route.manifest["spec"]
-    route.become(operator_api, (PREPARE, HALF, BACK, Restore()))
+    route.become(operator_api, (PREPARE, MIRRORED, HALF, BACK, Restore()))
     assert route.manifest["spec"] == before
 
 
 FP32 = backend("credit-fp32", 100)
+FILTERS: Manifest = {"filters": [MODIFIER, *(mirror(f"recorder-{number}", 9000) for number in range(14))]}
