@@ -5,7 +5,9 @@ tensor of 1 KB and is answered by one of the same size; of each pair one value d
 
     pairs         compared a second, both calls included, when the next request comes as soon as a pair is done
     busy          share of its core that the comparator used meanwhile
-    milliseconds  of processor time for a pair: says more than the rate where a machine has other work
+    milliseconds  of processor time for a pair
+    capacity      pairs a second for which one whole core has the time: where a machine has other work, it says more
+                  than the rate
     offered       requests a second at overload
     overloaded    pairs compared a second at overload
     dropped       share of the requests that was dropped, and counted
@@ -46,6 +48,7 @@ class Figures:
     pairs: float
     busy: float
     milliseconds: float
+    capacity: float
     offered: float
     overloaded: float
     dropped: float
@@ -138,6 +141,7 @@ async def _compared(sender: "Sender", meters: Callable, seconds: float) -> dict[
         "pairs": round(pairs / passed, 1),
         "busy": round(used / passed, 3),
         "milliseconds": round(1000 * used / pairs, 3),
+        "capacity": round(pairs / used, 1),
     }
 
 

@@ -6,6 +6,7 @@ Rule 2: of headers only the type of the content is kept; of bodies no more than 
 
 import base64
 from collections.abc import Callable
+from math import isfinite
 from random import Random
 from typing import Any, Final
 
@@ -77,7 +78,7 @@ class Reservoir:
             "candidate": self._outcome(outcomes[1]),
             "kind": comparison.kind.value,
             "differences": sorted(difference.value for difference in comparison.differences),
-            "measures": {measure.value: value for measure, value in comparison.measures.items()},
+            "measures": {measure.value: value for measure, value in comparison.measures.items() if isfinite(value)},
         }
 
     def _outcome(self, outcome: Outcome) -> dict[str, Any]:

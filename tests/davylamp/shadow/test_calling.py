@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import socket
 import struct
@@ -262,6 +263,24 @@ async def test_bytes_that_nobody_asked_for_spoil_the_connection_and_not_the_next
     async with upstream(OK + b"garbage") as variant, calling(variant.address) as caller:
         for _ in range(3):
             assert (await caller.call(CALL)).result == Answer(200, (("content-length", "2"),), b"{}")
+
+
+async def test_a_connection_that_speaks_unasked_is_closed() -> None:
+    speak, closed = asyncio.Event(), asyncio.Event()
+
+    async def unasked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(OK)
+        await speak.wait()
+        writer.write(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        closed.set()
+
+    async with upstream(behaviour=unasked) as variant, calling(variant.address) as caller:
+        assert isinstance((await caller.call(CALL)).result, Answer)
+        speak.set()
+        async with asyncio.timeout(20):
+            await closed.wait()
 
 
 def test_an_address_of_ip_version_6_is_understood() -> None:

@@ -12,7 +12,10 @@ from davylamp.shadow.exchange import Answer, Call, Failure, Outcome
 from davylamp.shadow.task import Capture
 
 COMPARISON = Comparison(
-    Kind.TENSORS, differences=frozenset({Difference.VALUES}), disagrees=True, measures={Measure.MAX_ABSOLUTE: 0.5}
+    Kind.TENSORS,
+    differences=frozenset({Difference.VALUES}),
+    disagrees=True,
+    measures={Measure.MAX_ABSOLUTE: 0.5, Measure.ULPS: float("inf")},
 )
 FIRST = Outcome(Answer(200, (("content-type", "application/json"), ("set-cookie", "secret")), b'{"a":1}'), 0.1)
 SECOND = Outcome(Failure.TIMEOUT, 10.0)

@@ -14,6 +14,7 @@ import pytest
 from davylamp.shadow.calling_grpc import GrpcCaller
 from davylamp.shadow.comparator import Comparator
 from davylamp.shadow.exchange import Answer, Call, Failure, Protocol
+from davylamp.shadow.room import Room
 from davylamp.shadow.task import Replay
 from tests.davylamp.shadow.servers import HOST, comparing, counted, received, task, value
 
@@ -85,6 +86,13 @@ async def test_a_message_over_the_limit_is_answered_and_counted() -> None:
     async with comparing(asked) as comparator:
         assert await mirror(comparator, b"x" * 101) == b""
         await received(comparator, "TooLarge")
+
+
+async def test_a_message_that_there_is_no_room_for_is_answered_and_dropped() -> None:
+    async with comparing(task(f"{HOST}:1", f"{HOST}:1"), room=Room(octets=3)) as comparator:
+        assert await mirror(comparator, b"four") == b""
+        await received(comparator, "Dropped")
+        assert value(comparator, "held_bytes") == 0
 
 
 async def outcome(answering: Answering, *, seconds: float = 20, max_body: int = 1000) -> Answer | Failure:
