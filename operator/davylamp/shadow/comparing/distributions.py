@@ -84,19 +84,23 @@ def rankings(both: Array, k: int) -> Rankings:
     overlap = np.count_nonzero(highest[0] & highest[1]) / (items * min(k, classes))
     ordered = np.sort(both, axis=2)
     if (ordered[:, :, 1:] == ordered[:, :, :-1]).any():
-        return Rankings(overlap, _correlation_of_tied(both, ordered))
+        return Rankings(overlap, _correlation_of_tied(both))
     apart = (places[0] - places[1]).astype(np.float64)
     return Rankings(overlap, float(1 - 6 * np.vdot(apart, apart) / (items * classes * (classes**2 - 1))))
 
 
-def _correlation_of_tied(both: Array, ordered: Array) -> float | None:
+def _correlation_of_tied(both: Array) -> float | None:
     """Return Spearman's rank correlation where values are equal: these share the mean of their ranks."""
-    rows = list(zip(ordered.reshape(-1, both.shape[2]), both.reshape(-1, both.shape[2]), strict=True))
-    low, high = ([order.searchsorted(row, side) for order, row in rows] for side in ("left", "right"))
-    ranks = np.add(low, high).reshape(both.shape) / 2
+    ranks = np.array([_ranks(row) for row in both.reshape(-1, both.shape[2])]).reshape(both.shape)
     ranks -= ranks.mean(axis=2, keepdims=True)
     spread = np.sqrt((ranks[0] ** 2).sum(axis=1) * (ranks[1] ** 2).sum(axis=1))
     known = spread > 0
     if not known.any():
         return None
     return float(np.clip(((ranks[0] * ranks[1]).sum(axis=1)[known] / spread[known]).mean(), -1, 1))
+
+
+def _ranks(row: Array) -> Array:
+    _, places, counts = np.unique(row, return_inverse=True, return_counts=True)
+    ranks: Array = (counts.cumsum() - (counts - 1) / 2)[places]
+    return ranks

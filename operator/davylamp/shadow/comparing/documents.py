@@ -3,6 +3,9 @@
 import math
 from typing import Any
 
+import numpy as np
+
+from davylamp.shadow.comparing.closeness import floats_of, look_at_distance
 from davylamp.shadow.comparing.findings import Findings
 from davylamp.shadow.comparison import Difference
 from davylamp.shadow.formats.reading import Document
@@ -30,7 +33,10 @@ def compare_documents(first: Document, second: Document, rules: Rules) -> Findin
             pending.extend((value, right[key]) for key, value in left.items() if key in right)
         elif type(left) is list and type(right) is list:
             findings.differ(Difference.STRUCTURE, len(left) != len(right))
-            pending.extend(zip(left, right, strict=False))
+            if set(map(type, left)) == set(map(type, right)) == {float} and len(left) == len(right):
+                look_at_distance(floats_of(np.array((left, right))), rules, findings)
+            else:
+                pending.extend(zip(left, right, strict=False))
         else:
             _look_at(left, right, rules, findings)
     return findings

@@ -14,8 +14,11 @@ from davylamp.shadow.formats.parsing import parsed
 from davylamp.shadow.formats.reading import Choice, Texts, UnreadableError
 from davylamp.shadow.task import Notion, Rules
 
-#: Characters of a text that similarity looks at: its cost grows with their square.
+#: Characters that similarity looks at, of one text and of all of an answer: its cost grows with their square.
 MOST_CHARACTERS: Final = 8_000
+MOST_CHARACTERS_IN_ALL: Final = 64_000
+#: Of each text at least, however many there are.
+FEWEST_CHARACTERS: Final = 100
 #: How English refusals begin; servers of open models have no field for them.
 _REFUSAL: Final = re.compile(
     r"\W*(?:(?:i['’]?m|i am) (?:very |so |really )?sorry\b"
@@ -41,7 +44,8 @@ def compare_texts(first: Texts, second: Texts, rules: Rules) -> Findings:
     findings = Findings()
     findings.differ(Difference.STRUCTURE, len(first.choices) != len(second.choices))
     pairs = list(zip(first.choices, second.choices, strict=False))
-    similarities = [_look_at(*pair, rules, findings) for pair in pairs]
+    longest = max(FEWEST_CHARACTERS, min(MOST_CHARACTERS, MOST_CHARACTERS_IN_ALL // len(pairs)))
+    similarities = [_look_at(pair, longest, rules, findings) for pair in pairs]
     findings.measure(Measure.SIMILARITY, min(similarities))
     before, after = (sum(len(pair[side].text) for pair in pairs) for side in (0, 1))
     if before:
@@ -55,7 +59,8 @@ def compare_texts(first: Texts, second: Texts, rules: Rules) -> Findings:
     return findings
 
 
-def _look_at(first: Choice, second: Choice, rules: Rules, findings: Findings) -> float:
+def _look_at(pair: tuple[Choice, Choice], longest: int, rules: Rules, findings: Findings) -> float:
+    first, second = pair
     findings.differ(Difference.FINISH_REASON, first.finish != second.finish)
     findings.differ(Difference.REFUSAL, _refuses(first) is not _refuses(second))
     findings.differ(Difference.EMPTY, _is_empty(first) is not _is_empty(second))
@@ -63,7 +68,7 @@ def _look_at(first: Choice, second: Choice, rules: Rules, findings: Findings) ->
     if first.text == second.text:
         return 1.0
     findings.differ(Difference.JSON_VALIDITY, _is_json(first.text) is not _is_json(second.text))
-    similarity = Levenshtein.normalized_similarity(first.text[:MOST_CHARACTERS], second.text[:MOST_CHARACTERS])
+    similarity = Levenshtein.normalized_similarity(first.text[:longest], second.text[:longest])
     findings.differ(Difference.TEXT, similarity < rules.similarity or rules.notion is Notion.EXACT)
     return similarity
 

@@ -14,6 +14,8 @@ from davylamp.shadow.formats.reading import Fault, UnreadableError
 
 MOST_DEPTH: Final = 64
 MOST_KEYS: Final = 10_000
+#: Objects and lists, which cost more than numbers and texts.
+MOST_CONTAINERS: Final = 50_000
 
 
 def parsed(body: bytes) -> Any:
@@ -39,19 +41,20 @@ def parsed(body: bytes) -> Any:
 
 
 def within_bounds(value: Any) -> Any:
-    """Return the document, if it is not too deep and does not have too many keys.
+    """Return the document, if it is neither too deep nor has too many keys, objects or lists.
 
     Raises
     ------
     UnreadableError
         If it is over a bound.
     """
-    keys = 0
+    keys = containers = 0
     level = [value]
     for _ in range(MOST_DEPTH + 1):
         objects = [entry for entry in level if type(entry) is dict]
         keys += sum(map(len, objects))
-        if keys > MOST_KEYS:
+        containers += len(level)
+        if keys > MOST_KEYS or containers > MOST_CONTAINERS:
             break
         lists = (entry for entry in level if type(entry) is list)
         inside = chain(chain.from_iterable(lists), chain.from_iterable(entry.values() for entry in objects))

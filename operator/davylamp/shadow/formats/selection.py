@@ -85,14 +85,14 @@ def selected(document: Any, paths: Sequence[str]) -> Tensors | Document:
 
 
 def _remove(nodes: Iterable[JSONPathNode]) -> None:
-    """Remove from the last to the first, so that the places of the rest stay what they are."""
-    lists: dict[int, tuple[list[Any], set[int]]] = {}
+    """Remove entries of lists all at once, so that the places of the rest stay what they are until then."""
+    lists: dict[int, tuple[list[Any], set[int | str]]] = {}
     for node in nodes:
         holder = node.parent.value if node.parent is not None else None
         key = node.location[-1]
         if isinstance(holder, dict):
             holder.pop(key, None)
-        elif isinstance(holder, list) and isinstance(key, int):
+        elif isinstance(holder, list):
             lists.setdefault(id(holder), (holder, set()))[1].add(key)
     for holder, places in lists.values():
         holder[:] = [entry for place, entry in enumerate(holder) if place not in places]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from davylamp.shadow.comparing.texts import MOST_CHARACTERS
+from davylamp.shadow.comparing.texts import FEWEST_CHARACTERS, MOST_CHARACTERS, MOST_CHARACTERS_IN_ALL
 from davylamp.shadow.comparison import Comparison, Difference, Kind, Measure
 from davylamp.shadow.task import Notion
 from tests.davylamp.shadow.bodies import CHAT, chat, compared, tool_call
@@ -38,6 +38,16 @@ def test_exact_texts_have_to_be_equal_to_the_last_letter() -> None:
     assert not texts(long, long + "b").differences
     assert texts(long, long + "b", notion=Notion.EXACT).disagrees
     assert not texts(long, long, notion=Notion.EXACT).disagrees
+
+
+def test_many_long_texts_are_looked_at_for_a_share_of_their_length() -> None:
+    count = MOST_CHARACTERS_IN_ALL // FEWEST_CHARACTERS
+    for number in (count, 2 * count):
+        first = ["a" * 200] * number
+        late = compared(CHAT, chat(*first), chat(*("a" * FEWEST_CHARACTERS + "b" for _ in first)))
+        early = compared(CHAT, chat(*first), chat(*("b" + "a" * 199 for _ in first)))
+        assert late.measures[Measure.SIMILARITY] == 1
+        assert early.measures[Measure.SIMILARITY] == 1 - 1 / FEWEST_CHARACTERS
 
 
 def test_why_a_text_ended_counts_only_where_everything_does() -> None:

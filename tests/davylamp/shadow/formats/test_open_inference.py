@@ -69,7 +69,9 @@ def test_what_a_datatype_cannot_hold_is_unreadable(datatype: str, data: list[Any
     assert reading(INFER, inference(output("x", datatype, [1], data))) == Unreadable(Fault.FORM)
 
 
-@pytest.mark.parametrize("shape", [[3], [-1, -2], [2.0], ["2"], [True, 2], [1] * 33 + [2], [0, 10**30]])
+@pytest.mark.parametrize(
+    "shape", [[3], [-1, -2], [2.0], ["2"], [True, 2], [1] * 33 + [2], [0, 10**30], [0, 2**63], [0, 2**62, 8]]
+)
 def test_a_shape_that_does_not_fit_is_unreadable(shape: Any) -> None:
     data: list[int] = [] if 0 in shape else [1, 2]
     assert reading(INFER, inference(output("x", "FP32", shape, data))) == Unreadable(Fault.FORM)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from davylamp.shadow.formats.parsing import MOST_DEPTH, MOST_KEYS, flattened, parsed, within_bounds
+from davylamp.shadow.formats.parsing import MOST_CONTAINERS, MOST_DEPTH, MOST_KEYS, flattened, parsed, within_bounds
 from davylamp.shadow.formats.reading import Fault, UnreadableError
 
 
@@ -75,6 +75,15 @@ def test_keys_are_bounded_in_all_objects_together() -> None:
     assert within_bounds([many, many]) == [many, many]
     with pytest.raises(UnreadableError) as raised:
         within_bounds([many, many, {"one": "more"}])
+
+    assert raised.value.fault is Fault.BOUND
+
+
+def test_lists_are_bounded_in_number() -> None:
+    many: list[list[int]] = [[]] * (MOST_CONTAINERS - 1)
+    assert within_bounds(many) == many
+    with pytest.raises(UnreadableError) as raised:
+        within_bounds([*many, []])
 
     assert raised.value.fault is Fault.BOUND
 
