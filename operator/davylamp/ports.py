@@ -35,7 +35,8 @@ class RouteRef:
     """A route and the two backends that it shares traffic between, all in one namespace.
 
     ``ladder`` are the weights that the rollout will ask for: a route that cannot express one of them is refused before
-    the first, and not in the middle.
+    the first, and not in the middle. ``comparator`` is where the rollout mirrors requests to, now or at another step: a
+    mirror to it is Davylamp's, whether the marks still say so or not.
     """
 
     namespace: str
@@ -43,6 +44,7 @@ class RouteRef:
     baseline: BackendRef
     candidate: BackendRef
     ladder: tuple[Weight, ...] = ()
+    comparator: BackendRef | None = None
 
 
 RouteChange = Prepare | Raise | Lower | Mirror | Restore | Repoint

@@ -67,14 +67,14 @@ def original_route(uid: str) -> dict[str, Any]:
     }
 
 
-def ref_of(pair: Pair) -> RouteRef:
+def ref_of(pair: Pair, comparator: str = "davylamp-shadow:8090") -> RouteRef:
     """Return what a router is asked for."""
 
     def backend(text: str) -> BackendRef:
         name, _, port = text.rpartition(":")
         return BackendRef(name, int(port))
 
-    return RouteRef("ml", pair.route, backend(pair.baseline), backend(pair.candidate))
+    return RouteRef("ml", pair.route, backend(pair.baseline), backend(pair.candidate), comparator=backend(comparator))
 
 
 MISSING: Final = RouteTrouble("the route does not exist", missing=True)
@@ -93,6 +93,7 @@ class Cluster:
     wall_offset: float = 0.0
     baseline_ready: int = 2
     candidate_ready: int = 2
+    comparator_ready: int = 2
     metrics: Metrics = Metrics.PROVEN
     taken: bool = False
     leader_epoch: int = 0

@@ -135,7 +135,13 @@ class World(RuleBasedStateMachine):
     @rule()
     def endpoints_recover(self) -> None:
         """All pods are ready."""
-        self.cluster.baseline_ready = self.cluster.candidate_ready = 2
+        self.cluster.baseline_ready = self.cluster.candidate_ready = self.cluster.comparator_ready = 2
+
+    @rule(looks=st.integers(0, 2))
+    def comparator_goes(self, looks: int) -> None:
+        """The comparator's pods are gone."""
+        self.cluster.comparator_ready = 0
+        self._leader_looks(looks)
 
     # People and other controllers.
 
@@ -176,6 +182,19 @@ class World(RuleBasedStateMachine):
             asked = read_marks(self.cluster.route).asked
             self.cluster.place_route(edited(self.cluster.route, [{"name": name, "port": 8080}]))
             self.watch.person_changed_route(lowers=name == "credit-fp32" and asked not in {None, NONE})
+
+    @precondition(lambda self: self.cluster.route is not None)
+    @rule()
+    def filters_reset(self) -> None:
+        """Somebody applies the rule with the filters that the user once wrote, so that a mirror is gone."""
+        route = self.cluster.route
+        if route is not None:
+            own = original_route("")["spec"]["rules"][0]["filters"]
+            first, *others = route["spec"]["rules"]
+            self.cluster.place_route(
+                {**route, "spec": {**route["spec"], "rules": [{**first, "filters": own}, *others]}}
+            )
+            self.watch.edited = True
 
     @precondition(lambda self: self.cluster.route is not None)
     @rule()
@@ -271,7 +290,7 @@ class World(RuleBasedStateMachine):
         self._must_have_ended()
 
     def _all_well(self) -> None:
-        self.cluster.baseline_ready = self.cluster.candidate_ready = 2
+        self.endpoints_recover()
         self.cluster.metrics = Metrics.PROVEN
         self.cluster.taken = False
         route = self.cluster.route
@@ -317,7 +336,8 @@ class World(RuleBasedStateMachine):
         view = self.cluster.look(rollout.plan.pair)
         fine = progress.phase in {Phase.PROMOTED, Phase.ROLLED_BACK} or (
             # A person has the next move.
-            progress.phase is Phase.HELD and progress.reason.value in {"RouteLowered", "RouteUnfit", "Quarantined"}
+            progress.phase is Phase.HELD
+            and progress.reason.value in {"RouteLowered", "RouteUnfit", "Quarantined", "MirrorRemoved"}
         )
         must(fine, "L1", f"all is well, and the rollout does not end: {progress} {view}")
 

@@ -7,7 +7,7 @@ from math import log, nan
 from typing import Final
 
 from davylamp.core.model import Pair, Verdict, Weight
-from davylamp.core.plan import Direction, Gate, OddsRatioMargin, Plan, SignalKind, Step, TripWires
+from davylamp.core.plan import Direction, Gate, OddsRatioMargin, Plan, Shadow, SignalKind, Step, TripWires
 from davylamp.core.world import Judgement
 
 BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -15,6 +15,7 @@ INTERVAL: Final = timedelta(seconds=10)
 BAKE: Final = timedelta(seconds=20)
 ENOUGH: Final = 100
 STEPS: Final = (Step(Weight(5), BAKE, ENOUGH), Step(None, INTERVAL), Step(Weight(40), BAKE, ENOUGH))
+SHADOW: Final = Shadow(sample=0.2, min_pairs=ENOUGH, max_duration=timedelta(minutes=10))
 _PAIR: Final = Pair("credit", "credit-fp32:8080", "credit-int8:8080")
 
 FIRST: Final = Plan(
@@ -45,6 +46,18 @@ PLANS: Final = (
         pair=replace(_PAIR, candidate="credit-small:8080"),
         steps=(Step(None, INTERVAL), Step(Weight(20), BAKE, ENOUGH), Step(Weight(100), BAKE, ENOUGH)),
     ),
+    replace(
+        FIRST,
+        spec_hash="in-the-shadow",
+        candidate_digest="compiled",
+        comparator="davylamp-shadow:8090",
+        steps=(
+            Step(None, BAKE, shadow=SHADOW),
+            Step(Weight(5), BAKE, ENOUGH, shadow=SHADOW),
+            Step(None, INTERVAL, shadow=SHADOW),
+            Step(Weight(40), BAKE, ENOUGH),
+        ),
+    ),
 )
 
 _LIMIT: Final = log(100)
@@ -52,9 +65,14 @@ _LIMIT: Final = log(100)
 
 def _said(verdict: Verdict, other: Verdict | None = None, **more: object) -> Judgement:
     verdicts = {"errors": verdict, "latency": other or verdict}
+    samples = ENOUGH if "samples" not in more else int(str(more["samples"]))
     judgement = Judgement(
         verdicts=verdicts,
         required=frozenset(verdicts),
+        # In a step that mirrors, one of the two is judged on shadow traffic.
+        shadow=frozenset({"latency"}),
+        pairs=samples,
+        mirrored=samples,
         log_threshold=_LIMIT,
         messages={name: f"{name} says {each.value}" for name, each in verdicts.items()},
         samples=ENOUGH,
@@ -70,6 +88,7 @@ class Metrics(Enum):
     SILENT = _said(Verdict.NO_DATA, samples=0, baseline_readable=False)
     WARMING = _said(Verdict.NO_DATA, samples=0)
     FEW = _said(Verdict.INCONCLUSIVE, samples=ENOUGH - 1)
+    FEW_AND_PROVEN = _said(Verdict.NON_INFERIOR, samples=ENOUGH - 1)
     INCONCLUSIVE = _said(Verdict.INCONCLUSIVE)
     HALF_PROVEN = _said(Verdict.NON_INFERIOR, Verdict.INCONCLUSIVE)
     PROVEN = _said(Verdict.NON_INFERIOR)

@@ -116,6 +116,7 @@ class Shell:
             route=route,
             baseline_ready=cluster.baseline_ready,
             candidate_ready=cluster.candidate_ready,
+            comparator_ready=cluster.comparator_ready,
             judgement=self.judgement(),
             refusal=session.refused[1] if session.refused and session.refused[0] == _form(cluster.route) else "",
         )

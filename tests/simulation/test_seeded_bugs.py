@@ -3,10 +3,14 @@
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.simulation.bugs import BUGS, Bug
+from tests.simulation.bugs import BUGS as LIVE_BUGS
+from tests.simulation.bugs import Bug
 from tests.simulation.machine import World
 from tests.simulation.running import SEEDED
+from tests.simulation.shadow_bugs import SHADOW_BUGS
 from tests.simulation.watch import SENTENCES, Violation
+
+BUGS = {**LIVE_BUGS, **SHADOW_BUGS}
 
 
 @pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS)

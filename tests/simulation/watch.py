@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from davylamp.core.model import ALL, NONE, Outcome, Phase, Progress, Ruling, Verdict, Weight
-from davylamp.core.moves import Action, Decision, Lower, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.moves import Action, Decision, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
 from davylamp.core.plan import Plan
 from davylamp.core.transitions import allowed
 from davylamp.core.world import Judgement, RouteTrouble, RouteView, World
@@ -45,6 +45,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "I22": "a route that another rollout works on is not written",
     "I23": "an object that was made anew inherits nothing",
     "I24": "status claims nothing that was not seen",
+    "S1": "a step of shadow traffic alone is passed only with its pairs and its proof, and gives no live traffic",
+    "S2": "a mirror is put up only where the step asks for it and somebody listens, and no write but its own moves it",
     "L1": "a world that stands still comes to rest: the rollout ends or says why it is held, and writes stop",
     "Q": "a candidate that was rolled back is not tried again before its quarantine is over",
     "API": "nothing is asked that the API server's own rules would refuse",
@@ -169,6 +171,7 @@ class Watch:
             must(after.ended and idle, "I18", f"an attempt that is over does {decision.action}")
         self._check_lowering(seen, decision)
         self._check_claims(seen, decision)
+        self._check_shadow(seen, decision)
         if new_attempt:
             self._check_new_attempt(seen, after)
         for earlier, later in pairwise(after.fights):
@@ -191,6 +194,24 @@ class Watch:
         known = isinstance(world.route, RouteView) and world.route.ruling is Ruling.ROLLBACK
         if fresh and not known and not world.deleting and seen.serving:
             must(world.baseline_ready > 0, "I12", "traffic is shifted onto a baseline without endpoints")
+
+    def _check_shadow(self, seen: Look, decision: Decision) -> None:
+        before, after, judgement = seen.progress, decision.progress, seen.world.judgement
+        shadow = seen.plan.shadow_alone(before.step)
+        same = before.attempt == after.attempt and before.attempt is not None
+        current = same and before.attempt is not None and before.attempt.spec_hash == seen.plan.spec_hash
+        if shadow is not None and current and after.step > before.step and after.ruling is not Ruling.ROLLBACK:
+            must(judgement.pairs >= shadow.min_pairs, "S1", f"passed with {judgement.pairs} pairs")
+            proven = {judgement.verdicts.get(name) for name in judgement.shadow} == {Verdict.NON_INFERIOR}
+            must(proven, "S1", f"passed while shadow traffic says {judgement.verdicts}")
+        action, route = decision.action, seen.world.route
+        counts = after.accepted_at is not None and after.phase is Phase.PROGRESSING and action is None
+        if current and counts and seen.ours and isinstance(route, RouteView) and route.mirror:
+            must(seen.plan.shadow_at(after.step) is not None, "S2", f"step {after.step} goes on, mirrored")
+        if isinstance(action, Mirror) and action.comparator:
+            must(seen.world.comparator_ready > 0, "S2", "nobody listens")
+            must(seen.plan.shadow_at(after.step) is not None, "S2", f"step {after.step} mirrors nothing")
+            must(after.ruling is Ruling.CONTINUE and not seen.world.deleting, "S2", f"mirrored while {after.ruling}")
 
     def _check_claims(self, seen: Look, decision: Decision) -> None:
         before, after, route = seen.progress, decision.progress, seen.world.route
@@ -257,6 +278,7 @@ class Watch:
         earlier, later = read_marks(before), read_marks(after)
         old, new = pair_weight(before, seen.ref), pair_weight(after, seen.ref)
         _check_ownership(before, after)
+        self._check_mirror(before, after, change, leads=leads)
         if later.ruling is Ruling.ROLLBACK and later.attempt:
             self.rolled_back.add(later.attempt)
         if later.attempt != self.lowered:
@@ -274,6 +296,17 @@ class Watch:
         if new != old:
             self._steady = None
             must(new in _declared(seen), "I4", f"{new} % is not in the plan")
+
+    def _check_mirror(self, before: Manifest, after: Manifest, change: Action, *, leads: bool) -> None:
+        if isinstance(change, Mirror):
+            must(leads, "I7", change)
+            must(weights_of(before) == weights_of(after), "S2", "the mirror moved weights")
+            attempt = read_marks(after).attempt
+            must(attempt not in self.rolled_back, "S2", f"{attempt} was rolled back and is mirrored")
+        elif isinstance(change, Raise | Lower):
+            must(mirrors(before) == mirrors(after), "S2", f"{change} moved the mirror")
+        else:
+            must(not mirrors(after), "A4", f"{change} leaves a mirror")
 
     def _check_raise(self, seen: Look, change: Action, old: int, new: int) -> None:
         world, judgement = seen.world, seen.world.judgement
@@ -394,6 +427,12 @@ def weights_of(route: Manifest) -> dict[str, int]:
     return weights
 
 
+def mirrors(route: Manifest) -> list[object]:
+    """Return the mirrors of the shared rule."""
+    filters = route["spec"]["rules"][0].get("filters", [])
+    return [each["requestMirror"] for each in filters if each["type"] == "RequestMirror"]
+
+
 def pair_weight(route: Manifest, ref: RouteRef) -> int:
     """Return the candidate's share of what a pair has in the shared rule, in per cent, rounded up."""
     weights = weights_of(route)
@@ -426,7 +465,8 @@ def _declared(seen: Look) -> set[int]:
 def _check_ownership(before: Manifest, after: Manifest) -> None:
     def foreign(route: Manifest) -> object:
         first, *others = route["spec"]["rules"]
-        spec = {**route["spec"], "rules": [{**first, "backendRefs": None}, *others]}
+        own = [each for each in first.get("filters", []) if each["type"] != "RequestMirror"]
+        spec = {**route["spec"], "rules": [{**first, "backendRefs": None, "filters": own}, *others]}
         notes = {k: v for k, v in route["metadata"].get("annotations", {}).items() if not k.startswith("davylamp.dev/")}
         return spec, notes, route["metadata"]["uid"]
 

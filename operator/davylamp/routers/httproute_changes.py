@@ -15,7 +15,7 @@ from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Repoint, Restore
 from davylamp.errors import Conflict, SpecError
 from davylamp.ports import RouteChange, RouteRef
 from davylamp.routers.httproute_endings import repointed, restored
-from davylamp.routers.httproute_mirror import refuse_own_mirror, with_mirror, without_mirror
+from davylamp.routers.httproute_mirror import comparators, with_mirror, without_mirror
 from davylamp.routers.httproute_records import records_of, with_baselines
 from davylamp.routers.httproute_rules import (
     Share,
@@ -43,17 +43,17 @@ def changed(manifest: Manifest, route: RouteRef, change: RouteChange, epoch: int
     """
     match change:
         case Prepare():
-            return _prepare(manifest, Pair.of(route), change, epoch)
+            return _prepare(manifest, route, change, epoch)
         case Raise():
             return _raise(manifest, Pair.of(route), change, epoch)
         case Lower():
             return _lower(manifest, pair_in_force(manifest, route), change, epoch)
         case Mirror():
-            return _mirror(manifest, Pair.of(route), change, epoch)
+            return _mirror(manifest, route, change, epoch)
         case Restore():
-            return restored(manifest, pair_in_force(manifest, route))
+            return restored(manifest, pair_in_force(manifest, route), route)
         case Repoint():
-            return repointed(manifest, Pair.of(route), epoch)
+            return repointed(manifest, route, epoch)
         case never:
             assert_never(never)
 
@@ -72,10 +72,10 @@ def leftover(manifest: Manifest, route: RouteRef) -> bool:
 # Prepare, raise, mirror.
 
 
-def _prepare(manifest: Manifest, pair: Pair, change: Prepare, epoch: int) -> Manifest:
-    marks = read_marks(manifest)
+def _prepare(manifest: Manifest, route: RouteRef, change: Prepare, epoch: int) -> Manifest:
+    marks, pair = read_marks(manifest), Pair.of(route)
     refuse_older(marks, epoch)
-    manifest = without_mirror(manifest, pair, marks.mirror)
+    manifest = without_mirror(manifest, pair, comparators(marks, route))
     written = Marks(True, change.attempt, NONE, Ruling.CONTINUE, epoch, pair, records_of(manifest, pair, marks))
     return with_marks(_weighted(with_baselines(manifest, pair, marks), pair, NONE), written)
 
@@ -86,13 +86,13 @@ def _raise(manifest: Manifest, pair: Pair, change: Raise, epoch: int) -> Manifes
     return with_marks(_weighted(manifest, pair, change.weight), written)
 
 
-def _mirror(manifest: Manifest, pair: Pair, change: Mirror, epoch: int) -> Manifest:
+def _mirror(manifest: Manifest, route: RouteRef, change: Mirror, epoch: int) -> Manifest:
+    pair = Pair.of(route)
     marks = _own(read_marks(manifest), pair, change.attempt, epoch)
-    before = without_mirror(manifest, pair, marks.mirror)
+    before = without_mirror(manifest, pair, comparators(marks, route))
     comparator = backend_ref(change.comparator)
     if comparator is None:
         return with_marks(before, replace(marks, epoch=epoch, mirror=None))
-    refuse_own_mirror(before, pair, comparator)
     return with_marks(with_mirror(before, pair, comparator), replace(marks, epoch=epoch, mirror=comparator))
 
 

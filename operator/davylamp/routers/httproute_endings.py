@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from davylamp.core.model import ALL, NONE, Ruling
 from davylamp.errors import Conflict
-from davylamp.routers.httproute_mirror import without_mirror
+from davylamp.ports import RouteRef
+from davylamp.routers.httproute_mirror import comparators, without_mirror
 from davylamp.routers.httproute_records import recorded, with_baselines
 from davylamp.routers.httproute_rules import (
     Ref,
@@ -37,10 +38,10 @@ from davylamp.routers.marks import (
 )
 
 
-def restored(manifest: Manifest, pair: Pair) -> Manifest:
+def restored(manifest: Manifest, pair: Pair, route: RouteRef) -> Manifest:
     """Return the route as it was, with whatever others changed meanwhile, and without marks."""
     marks = read_marks(manifest)
-    whole = without_mirror(with_baselines(manifest, pair, marks), pair, marks.mirror)
+    whole = without_mirror(with_baselines(manifest, pair, marks), pair, comparators(marks, route))
     rules = rules_of(whole)
     found = shared(whole, pair)
     records = recorded(whole, found, marks.records(pair))
@@ -100,7 +101,7 @@ def _together(original: Original) -> int | None:
     return min(weight_of({"weight": original.baseline}) + had, MAX_WEIGHT) if had else original.baseline
 
 
-def repointed(manifest: Manifest, pair: Pair, epoch: int) -> Manifest:
+def repointed(manifest: Manifest, route: RouteRef, epoch: int) -> Manifest:
     """Return the route with the candidate in the baseline's place and with its weight, and without marks.
 
     Raises
@@ -108,8 +109,8 @@ def repointed(manifest: Manifest, pair: Pair, epoch: int) -> Manifest:
     Conflict
         The candidate does not have all traffic, or the route says that it was rolled back.
     """
-    marks = read_marks(manifest)
-    manifest = without_mirror(manifest, pair, marks.mirror)
+    marks, pair = read_marks(manifest), Pair.of(route)
+    manifest = without_mirror(manifest, pair, comparators(marks, route))
     found = shared(manifest, pair)
     if not found:
         return without_marks(manifest)

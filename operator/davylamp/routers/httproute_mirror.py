@@ -1,6 +1,7 @@
 """The mirror that Davylamp puts on an HTTPRoute for shadow traffic. Pure.
 
-Rule 1: only the filter that the marks name is Davylamp's; another mirror of the user's is never touched.
+Rule 1: only a mirror to the comparator that the marks or the rollout name is Davylamp's, since its port belongs to the
+    rollout alone; any other mirror is never touched.
 Rule 2: a rule is mirrored as a whole, beside its weights, which stay as they are.
 """
 
@@ -9,9 +10,9 @@ from typing import Any
 
 from davylamp.core.world import Extent
 from davylamp.errors import SpecError
-from davylamp.ports import BackendRef
+from davylamp.ports import BackendRef, RouteRef
 from davylamp.routers.httproute_rules import Rule, rules_of, shared, shares, with_rules
-from davylamp.routers.marks import Manifest, Pair
+from davylamp.routers.marks import Manifest, Marks, Pair
 
 Filter = Mapping[str, Any]
 
@@ -19,6 +20,11 @@ Filter = Mapping[str, Any]
 def filters_of(rule: Rule) -> Sequence[Filter]:
     """Return the filters of a rule."""
     return rule.get("filters") or ()
+
+
+def comparators(marks: Marks, route: RouteRef) -> tuple[BackendRef, ...]:
+    """Return where mirrors that are Davylamp's lead: what the marks name first."""
+    return tuple(dict.fromkeys(each for each in (marks.mirror, route.comparator) if each is not None))
 
 
 def mirroring(manifest: Manifest, pair: Pair, comparator: BackendRef) -> Extent:
@@ -47,21 +53,13 @@ def with_mirror(manifest: Manifest, pair: Pair, comparator: BackendRef) -> Manif
     return with_rules(manifest, added)
 
 
-def without_mirror(manifest: Manifest, pair: Pair, comparator: BackendRef | None) -> Manifest:
-    """Return the route without the mirror to the comparator, wherever the pair is named."""
-    if comparator is None:
-        return manifest
-    rules = rules_of(manifest)
-    mirrored = [share.rule for share in shares(manifest, pair) if _mirrors(rules[share.rule], comparator)]
-    return with_rules(manifest, {number: _without(rules[number], comparator) for number in mirrored})
-
-
-def refuse_own_mirror(manifest: Manifest, pair: Pair, comparator: BackendRef) -> None:
-    """Raise SpecError if the user mirrors to the comparator already: what is whose could not be told apart."""
-    if mirroring(manifest, pair, comparator) is not Extent.NONE:
-        raise SpecError(
-            f"the route mirrors to {comparator} already: remove this filter, since Davylamp adds it and takes it off"
-        )
+def without_mirror(manifest: Manifest, pair: Pair, own: Sequence[BackendRef]) -> Manifest:
+    """Return the route without mirrors to these comparators, wherever the pair is named."""
+    for comparator in own:
+        rules = rules_of(manifest)
+        mirrored = [share.rule for share in shares(manifest, pair) if _mirrors(rules[share.rule], comparator)]
+        manifest = with_rules(manifest, {number: _without(rules[number], comparator) for number in mirrored})
+    return manifest
 
 
 def _filter(comparator: BackendRef) -> Filter:

@@ -10,7 +10,7 @@ from davylamp.errors import SpecError
 from davylamp.ports import RouteRef
 from davylamp.routers.api import FIELD_MANAGER
 from davylamp.routers.httproute_changes import pair_in_force, refuse_unfit
-from davylamp.routers.httproute_mirror import mirroring
+from davylamp.routers.httproute_mirror import comparators, mirroring
 from davylamp.routers.httproute_records import recorded
 from davylamp.routers.httproute_rules import Share, backends_of, namespace_of, rules_of, shared, shares, split
 from davylamp.routers.marks import Manifest, Marks, Pair, read_marks
@@ -38,11 +38,19 @@ def view(manifest: Manifest, route: RouteRef) -> RouteView | RouteTrouble:
     prepared = marks.complete and marks.pair == Pair.of(route) and there and not repointed
     lowest = _lowest(manifest, pair, found, marks)
     seen = _viewed(manifest, marks, weight, prepared=prepared, repointed=repointed)
-    if marks.mirror is not None:
-        extent = mirroring(manifest, pair, marks.mirror)
-        editor = None if extent is Extent.ALL else _editor(manifest)
-        seen = replace(seen, mirror=str(marks.mirror), mirroring=extent, editor=seen.editor or editor)
+    seen = _with_mirror(seen, manifest, pair, route)
     return seen if lowest in {None, weight} else replace(seen, lowest=lowest, editor=_editor(manifest))
+
+
+def _with_mirror(seen: RouteView, manifest: Manifest, pair: Pair, route: RouteRef) -> RouteView:
+    """Return the view with where the route is mirrored to; a mirror without a mark was left behind, and is seen too."""
+    marks = read_marks(manifest)
+    for comparator in comparators(marks, route):
+        extent = mirroring(manifest, pair, comparator)
+        if extent is not Extent.NONE or comparator == marks.mirror:
+            editor = None if extent is Extent.ALL else _editor(manifest)
+            return replace(seen, mirror=str(comparator), mirroring=extent, editor=seen.editor or editor)
+    return seen
 
 
 def _lowest(manifest: Manifest, pair: Pair, found: Sequence[Share], marks: Marks) -> Weight | None:

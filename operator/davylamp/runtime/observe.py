@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from davylamp.api.v1alpha1.convert import pair_ref
+from davylamp.api.v1alpha1.convert import backend_ref, pair_ref
 from davylamp.core.decide import decide
 from davylamp.core.evidence import Evidence, source_down
 from davylamp.core.judge import judge
@@ -99,7 +99,11 @@ class Observer:
         """
         attempt = session.progress.attempt
         pair = plan.pair if attempt is None or session.progress.ended else attempt.pair
-        ref = replace(pair_ref(pair, session.name.namespace), ladder=plan.weights)
+        ref = replace(
+            pair_ref(pair, session.name.namespace),
+            ladder=plan.weights,
+            comparator=backend_ref(plan.comparator) if plan.comparator else None,
+        )
         seeing = asyncio.create_task(self._sight(session, plan, blueprint, now))
         try:
             facts = await self._facts(session, manifest, ref, plan)

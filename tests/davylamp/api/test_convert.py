@@ -16,8 +16,10 @@ from davylamp.core.plan import (
     AbsoluteMargin,
     Direction,
     Gate,
+    LimitMargin,
     OddsRatioMargin,
     RelativeMargin,
+    Shadow,
     SignalKind,
     SlowdownMargin,
     Step,
@@ -28,12 +30,57 @@ from davylamp.errors import SpecError
 from davylamp.ports import BackendRef, RouteRef
 from tests.davylamp.api.manifests import changed, example, put, rollout, smallest
 
+SHADOW_GATES = (
+    Gate("disagreement", SignalKind.SHADOW_SHARE, Direction.HIGHER, LimitMargin(0.02)),
+    Gate("overNoise", SignalKind.SHADOW_NOISE, Direction.HIGHER, AbsoluteMargin(0.01)),
+    Gate("statusMismatch", SignalKind.SHADOW_SHARE, Direction.HIGHER, LimitMargin(0.005)),
+    Gate(
+        "scoreShift",
+        SignalKind.SHADOW_MOVES,
+        Direction.EITHER,
+        AbsoluteMargin(0.02),
+        edges=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
+    ),
+    Gate(
+        "confidence",
+        SignalKind.SHADOW_MOVES,
+        Direction.LOWER,
+        AbsoluteMargin(0.05),
+        required=False,
+        edges=(0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
+    ),
+    Gate("pairedLatency", SignalKind.SHADOW_SHARE, Direction.HIGHER, LimitMargin(0.5), required=False),
+)
+
+
+def test_without_a_shadow_step_nothing_is_judged_on_shadow_traffic() -> None:
+    plan = to_plan(read_spec(smallest()["spec"]))
+    assert (plan.shadow_gates, plan.comparator) == ((), "")
+
+
+def test_a_shadow_step_alone_judges_disagreement_and_status() -> None:
+    spec = changed(smallest(), put("spec.steps.0", {"shadow": {}}))["spec"]
+    plan = to_plan(read_spec(spec))
+    assert plan.steps[0] == Step(None, timedelta(minutes=1), shadow=Shadow(1.0, 1000, timedelta(days=1)))
+    assert [gate.name for gate in plan.shadow_gates] == ["disagreement", "statusMismatch"]
+    assert plan.comparator == "davylamp-shadow:8090"
+
+
+def test_tolerances_that_nobody_gives_have_a_default() -> None:
+    gates = {"scoreShift": {}, "confidence": {}, "pairedLatency": {}}
+    spec = changed(smallest(), put("spec.steps.0", {"shadow": {}}), put("spec.gates", gates))["spec"]
+    margins = {gate.name: gate.margin for gate in to_plan(read_spec(spec)).shadow_gates}
+    assert margins["scoreShift"] == AbsoluteMargin(0.02)
+    assert margins["confidence"] == AbsoluteMargin(0.05)
+    assert margins["pairedLatency"] == LimitMargin(0.5)
+
 
 def test_the_full_example_becomes_a_plan_with_units() -> None:
     plan = to_plan(read_spec(rollout()["spec"]))
     assert plan.steps == (
+        Step(None, timedelta(minutes=1), shadow=Shadow(0.2, 2000, timedelta(minutes=30))),
         Step(Weight(5), timedelta(minutes=5), 500),
-        Step(Weight(25), timedelta(minutes=10), 100),
+        Step(Weight(25), timedelta(minutes=10), 100, shadow=Shadow(0.1, 1000, timedelta(days=1))),
         Step(None, timedelta(hours=1)),
         Step(Weight(50), timedelta(minutes=10), 100),
     )
@@ -42,7 +89,9 @@ def test_the_full_example_becomes_a_plan_with_units() -> None:
         Gate("latency", SignalKind.LATENCY, Direction.HIGHER, SlowdownMargin(0.1), required=False),
         Gate("approvals", SignalKind.COUNTER, Direction.EITHER, AbsoluteMargin(0.01)),
         Gate("fallbacks", SignalKind.COUNTER, Direction.HIGHER, RelativeMargin(0.2), required=False),
+        *SHADOW_GATES,
     )
+    assert plan.comparator == "davylamp-shadow:8091"
     assert (plan.false_rollback_rate, plan.false_promotion_rate) == (0.01, 0.05)
     assert (plan.promotion_bake, plan.promotion_deadline) == (timedelta(minutes=5), timedelta(days=2))
     assert (plan.interval, plan.cooldown) == (timedelta(seconds=10), timedelta(hours=1))

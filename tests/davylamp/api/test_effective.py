@@ -37,8 +37,11 @@ def test_defaults_hold_where_nobody_says_anything() -> None:
             "falsePromotionRate": "5%",
             "errors": {"margin": {"oddsRatio": 1.25}, "allowance": "0.5%", "requiredForPromotion": True},
             "latency": {"margin": {"slowdown": "10%"}, "requiredForPromotion": True},
+            "disagreement": {"limit": "2%", "requiredForPromotion": True},
+            "statusMismatch": {"limit": "0.5%", "requiredForPromotion": True},
             "metrics": [],
         },
+        "shadow": {},
         "promotion": {"bake": "1m", "deadline": "24h"},
         "rollback": {
             "cooldown": "1h",

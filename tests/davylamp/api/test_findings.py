@@ -144,7 +144,7 @@ def test_evidence_counts_for_its_own_gates_alone(change: Change) -> None:
     [
         put("spec.gates.errors.requiredForPromotion", False),
         put("spec.gates.falseRollbackRate", "2%"),
-        put("spec.steps.0.weight", 6),
+        put("spec.steps.1.weight", 6),
         put("spec.interval", "30s"),
     ],
 )

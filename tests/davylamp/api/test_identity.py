@@ -34,7 +34,7 @@ def test_an_attempt_goes_on_when_nothing_changes_that_it_depends_on(change: Chan
         put("spec.candidate.backend.name", "credit-int4"),
         put("spec.baseline.backend.port", 9000),
         put("spec.route.gatewayAPI.httpRoute", "other"),
-        put("spec.steps.0.weight", 6),
+        put("spec.steps.1.weight", 6),
         put("spec.gates.falseRollbackRate", "2%"),
         put("spec.signals.metrics.0.counter.events", "other_total"),
         put("spec.rollback.cooldown", "2h"),

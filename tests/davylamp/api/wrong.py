@@ -52,12 +52,65 @@ WRONG = (
     _smallest("weight as text", "spec.steps[0].weight", "must be of type integer", put("spec.steps.0.weight", "5%")),
     _smallest("weight with a fraction", "spec.steps[0].weight", "of type integer", put("spec.steps.0.weight", 5.5)),
     _smallest("weight is a truth value", "spec.steps[0].weight", "of type int", put("spec.steps.0.weight", True)),
-    _smallest("step does nothing", "spec.steps[0]", "a weight or a pause", drop("spec.steps.0.weight")),
+    _smallest("step does nothing", "spec.steps[0]", "a weight, or shadow", drop("spec.steps.0.weight")),
     _smallest(
-        "step does two things", "spec.steps[0]", "a weight or a pause", put("spec.steps.0.pause", {"duration": "1m"})
+        "step does two things", "spec.steps[0]", "a weight, or shadow", put("spec.steps.0.pause", {"duration": "1m"})
     ),
-    _rollout("pause with a bake", "spec.steps[2]", "remove them from the pause", put("spec.steps.2.bake", "1m")),
-    _rollout("pause without a length", "spec.steps[2].pause.duration", "Required value", put("spec.steps.2.pause", {})),
+    _rollout("pause with a bake", "spec.steps[3]", "remove them from the pause", put("spec.steps.3.bake", "1m")),
+    _rollout("pause without a length", "spec.steps[3].pause.duration", "Required value", put("spec.steps.3.pause", {})),
+    # Shadow traffic
+    _rollout(
+        "a pause with shadow traffic",
+        "spec.steps[0]",
+        "or a pause alone",
+        put("spec.steps.0.pause", {"duration": "1m"}),
+    ),
+    _rollout(
+        "live samples without live traffic", "spec.steps[0]", "write shadow.minPairs", put("spec.steps.0.minSamples", 5)
+    ),
+    _rollout("no sample", "spec.steps[0].shadow.sample", "above 0%", put("spec.steps.0.shadow.sample", "0%")),
+    _rollout("no pairs", "spec.steps[0].shadow.minPairs", "or equal to 1", put("spec.steps.0.shadow.minPairs", 0)),
+    _rollout(
+        "a shadow step without an end",
+        "spec.steps[0].shadow.maxDuration",
+        "1m",
+        put("spec.steps.0.shadow.maxDuration", "0s"),
+    ),
+    _rollout(
+        "a port of another", "spec.shadow.comparator.port", "equal to 8090", put("spec.shadow.comparator.port", 80)
+    ),
+    _rollout(
+        "a comparator elsewhere",
+        "spec.shadow.comparator.name",
+        "alone",
+        put("spec.shadow.comparator.name", "a.other-ns"),
+    ),
+    _rollout(
+        "a method in small letters", "spec.shadow.methods[0]", "in capitals", put("spec.shadow.methods.0", "post")
+    ),
+    _rollout("a path without a slash", "spec.shadow.paths[0]", "such as /v2", put("spec.shadow.paths.0", "v2/models")),
+    _rollout("all pairs for the noise", "spec.shadow.noise", "to 50%", put("spec.shadow.noise", "100%")),
+    _rollout(
+        "an unknown format", "spec.shadow.compare.format", "nsupported value", put("spec.shadow.compare.format", "XML")
+    ),
+    _rollout(
+        "a JSONPath without a root",
+        "spec.shadow.compare.ignore[0]",
+        "RFC 9535",
+        put("spec.shadow.compare.ignore.0", "id"),
+    ),
+    _rollout(
+        "no disagreement at all",
+        "spec.gates.disagreement.limit",
+        "above 0%",
+        put("spec.gates.disagreement.limit", "0%"),
+    ),
+    _rollout(
+        "a reserved name",
+        "spec.signals.metrics[0].name",
+        "of shadow traffic",
+        put("spec.signals.metrics.0.name", "confidence"),
+    ),
     _smallest("only pauses", "spec.steps", "add a step such as", put(_STEPS, [{"pause": {"duration": "1m"}}])),
     _smallest(
         "no samples", "spec.steps[0].minSamples", "greater than or equal to 1", put("spec.steps.0.minSamples", 0)

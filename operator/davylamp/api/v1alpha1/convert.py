@@ -145,10 +145,17 @@ def pair_ref(pair: Pair, namespace: str) -> RouteRef:
     SpecError
         If a backend is not written as name:port.
     """
-    return RouteRef(namespace, pair.route, _backend_ref(pair.baseline), _backend_ref(pair.candidate))
+    return RouteRef(namespace, pair.route, backend_ref(pair.baseline), backend_ref(pair.candidate))
 
 
-def _backend_ref(text: str) -> BackendRef:
+def backend_ref(text: str) -> BackendRef:
+    """Return the Service and port that ``name:port`` names.
+
+    Raises
+    ------
+    SpecError
+        If it names none.
+    """
     parts = _BACKEND.fullmatch(text)
     if parts is None or int(parts[2]) > 65_535:
         raise SpecError(f"a backend is a name and a port from 1 to 65535, such as credit-int8:8080, not {text[:80]!r}")
