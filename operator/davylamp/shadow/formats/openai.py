@@ -132,10 +132,11 @@ def _tokens(said: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
         return (), ()
     content = said.get("content")
     if type(content) is list and content and set(map(type, content)) == {dict}:
-        tokens = [entry.get("token") for entry in content]
-        values = [entry.get("logprob") for entry in content]
-    else:
-        tokens, values = said.get("tokens"), said.get("token_logprobs")  # type: ignore[assignment]
+        said = {
+            "tokens": [each.get("token") for each in content],
+            "token_logprobs": [each.get("logprob") for each in content],
+        }
+    tokens, values = said.get("tokens"), said.get("token_logprobs")
     if type(tokens) is not list or type(values) is not list or len(tokens) != len(values):
         return (), ()
     if set(map(type, tokens)) != {str}:
@@ -144,7 +145,9 @@ def _tokens(said: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
 
 
 def _log_probability(value: Any) -> float:
-    return float(value) if type(value) is float and VERY_SMALL < value <= 0 else 0.0 if value == 0 else math.nan
+    """Return a log-probability; NaN where none was given, or one too small to be given."""
+    known = (type(value) is float or type(value) is int) and VERY_SMALL < value <= 0
+    return float(value) if known else math.nan
 
 
 def _vector(said: Any) -> Array:

@@ -90,12 +90,11 @@ def test_a_stream_is_whole_when_each_choice_says_why_it_ended() -> None:
 WHOLE = stream(delta(content="Hello"), delta(1, content="Bye"), delta(finish="stop"), delta(1, "stop"))
 
 
-@pytest.mark.parametrize("end", range(len(WHOLE.body) - 20))
-def test_a_stream_that_was_cut_off_anywhere_is_no_answer(end: int) -> None:
-    found = reading(CHAT, Answer(200, STREAM_TYPE, WHOLE.body[:end]))
+def test_a_stream_that_was_cut_off_anywhere_is_no_answer() -> None:
+    last = WHOLE.body.rindex(b"}\n\ndata: [DONE]")
+    found = {reading(CHAT, Answer(200, STREAM_TYPE, WHOLE.body[:end])) for end in range(last + 1)}
 
-    if WHOLE.body[end:].strip() != b"data: [DONE]":
-        assert found == Unreadable(Fault.FORM)
+    assert found == {Unreadable(Fault.FORM)}
 
 
 @pytest.mark.parametrize("error", [{"error": {"message": "no"}}, {"object": "error", "message": "no"}])
