@@ -37,7 +37,7 @@ from davylamp.shadow.task import Replay, Task
 _HOST: Final = "127.0.0.1"
 _NAME: Final = ("bench", "credit")
 #: Requests that are on their way at once, where the next waits for a pair.
-_WINDOW: Final = 32
+_WINDOW: Final = 256
 _VALUES: Final = 100
 
 
