@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 import yaml
+from aiohttp.http_exceptions import HttpProcessingError
 from kubernetes.aio import client, config
 from kubernetes.aio.client.rest import RESTResponse
 
@@ -199,7 +200,7 @@ class Kube:
                 await self._understood(response, where)
             async for line in response.response.content:
                 yield _event(line, where)
-        except (*_SILENT, ValueError, RecursionError) as error:
+        except (*_SILENT, HttpProcessingError, ValueError, RecursionError) as error:
             self._failed(Unavailable.__name__)
             raise Unavailable(f"{where} broke off: {type(error).__name__}") from error
         except DavylampError as error:
