@@ -29,9 +29,10 @@ class Result:
     reason
         Why, in one sentence with the numbers.
     detection_seconds
-        From the moment the candidate was bad and had traffic to the decision; ``None`` for one that was not bad.
+        From the moment the candidate was bad and had traffic, live or mirrored, to the decision; ``None`` for one
+        that was not bad.
     rollback_seconds
-        From the same moment until the API server showed the route without it.
+        From the same moment until the API server showed the route without it, or without the mirror.
     last_bad_seconds
         From the same moment to the last answer that the candidate gave.
     bad_requests, failed_requests
@@ -78,20 +79,28 @@ def result(case: Case, track: Track, history: History, fault_at: datetime | None
         word=str(status.get("reason") or ""),
         gates=tuple(signal["name"] for signal in status.get("signals") or [] if signal["verdict"] == "Regressed"),
     )
-    begun = fault_at if case.faulty else history.served(case.variant).first
+    begun = _begun(case, track, history, fault_at)
     if case.outcome == PROMOTED or begun is None:
         return found
     served = history.served(case.variant, begun)
     decision = status.get("decision") or {}
     decided = datetime.fromisoformat(decision["at"]) if decision.get("verdict") == "Rollback" else None
+    clean = track.unmirrored_after(begun) if case.in_the_shadow else track.zero_after(begun)
     return replace(
         found,
         detection_seconds=_seconds(begun, decided),
-        rollback_seconds=_seconds(begun, track.zero_after(begun)),
+        rollback_seconds=_seconds(begun, clean),
         last_bad_seconds=_seconds(begun, served.last),
         bad_requests=served.requests,
         failed_requests=served.failed,
     )
+
+
+def _begun(case: Case, track: Track, history: History, fault_at: datetime | None) -> datetime | None:
+    """Return from when on the candidate was bad and could be seen to be."""
+    if case.in_the_shadow:
+        return track.mirrored_at
+    return fault_at if case.faulty else history.served(case.variant).first
 
 
 def shortfalls(case: Case, found: Result, track: Track) -> Iterable[str]:
@@ -107,6 +116,8 @@ def shortfalls(case: Case, found: Result, track: Track) -> Iterable[str]:
     if case.gate not in found.gates:
         seen = ", ".join(found.gates) or "no gate"
         yield f"{case.name} should have been rolled back by the gate {case.gate}, and was by {seen}: {found.reason}"
+    if case.in_the_shadow and found.bad_requests:
+        yield f"{case.name} should have been found in the shadow, and answered {found.bad_requests} live requests"
     if before != after:
         yield f"the route of {case.name} is not as it was before the rollout: {after}"
     if found.detection_seconds is None or found.rollback_seconds is None:

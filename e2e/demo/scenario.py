@@ -22,7 +22,7 @@ ROLLED_BACK: Final = "RolledBack"
 #: What the flaky servers fail, as a share of their requests, once they do.
 FAULT_SHARE: Final = 0.03
 #: The fault begins when the gateway has accepted the weight of this step, counted from 0.
-FAULT_STEP: Final = 1
+FAULT_STEP: Final = 2
 #: After which the demo gives up on rollouts that have not ended.
 PATIENCE: Final = timedelta(seconds=240)
 
@@ -49,6 +49,8 @@ class Case:
         Requests a second.
     faulty
         Whether its servers begin to fail requests in the middle of the rollout.
+    in_the_shadow
+        Whether it must be found worse on shadow traffic, so that it never serves a live request.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Case:
     gate: str | None
     rate: float
     faulty: bool = False
+    in_the_shadow: bool = False
 
     @property
     def host(self) -> str:
@@ -75,10 +78,11 @@ class Case:
         return f"{self.name}-candidate"
 
 
-#: Small differences need many requests, so those that must be measured get more than the one that fails.
+#: Each begins with shadow traffic. Small differences need many requests, so those that must be measured get more than
+#: the one that fails.
 CASES: Final = (
     Case("int8", "int8", "int8", PROMOTED, None, rate=80),
-    Case("pruned", "pruned", "pruned", ROLLED_BACK, "positives", rate=90),
+    Case("pruned", "pruned", "pruned", ROLLED_BACK, "disagreement", rate=90, in_the_shadow=True),
     Case("flaky", "flaky", "int8", ROLLED_BACK, "errors", rate=60, faulty=True),
 )
 

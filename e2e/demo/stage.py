@@ -23,7 +23,7 @@ from e2e.demo.traffic.generator import Pace, Target, Traffic
 from e2e.demo.watching import ROUTES
 from e2e.lab import Lab, LabError
 from e2e.lab.component import Component
-from e2e.stage import controller
+from e2e.stage import comparator, controller
 
 Say = Callable[[str], None]
 
@@ -65,7 +65,7 @@ class Stage:
         """Set everything up but the rollouts, and stop at the end what the lab would not stop by itself."""
         servers = self._servers()
         everyone = [server for group in servers.values() for server in group]
-        operator: Component | None = None
+        processes: list[Component] = []
         try:
             # A group: where one fails the others are given up, and stopped below.
             async with asyncio.TaskGroup() as group:
@@ -74,12 +74,12 @@ class Stage:
             bodies = request_bodies(self.models.held_out().features)
             await _warm_up(everyone, bodies[:_WARM_UP_REQUESTS])
             await asyncio.to_thread(self._publish, servers, say)
-            operator = await asyncio.to_thread(self._operate, say)
+            processes += [await asyncio.to_thread(operate, say) for operate in (self._compare, self._operate)]
             async with self._flowing(bodies, say):
                 yield
         finally:
-            if operator is not None:
-                await asyncio.to_thread(operator.stop)
+            for process in reversed(processes):
+                await asyncio.to_thread(process.stop)
             await asyncio.gather(*(server.stop() for server in everyone))
 
     def begin(self) -> None:
@@ -133,6 +133,16 @@ class Stage:
             self.lab.api.apply(scenario.route(case))
         self.lab.scrape("models", targets, within=timedelta(seconds=60))
         say("Prometheus scrapes the model servers, every second")
+
+    def _compare(self, say: Say) -> Component:
+        address = self.lab.address()
+        comparator.install(self.lab, NAMESPACE, address)
+        process = comparator.comparator(self.lab, NAMESPACE, address)
+        process.start()
+        process.wait_ready()
+        self.lab.scrape("comparator", comparator.scraped(NAMESPACE, address), within=timedelta(seconds=60))
+        say("the comparator runs, off the live path: it lets both variants answer mirrored requests")
+        return process
 
     def _operate(self, say: Say) -> Component:
         installing.guard(self.lab, f"{ROUTES}/{CASES[0].name}")

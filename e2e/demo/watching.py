@@ -45,11 +45,14 @@ class Track:
         The rules of the route as its owner wrote them, and as they were seen last.
     weights
         The candidate's share of the route in percent, with the time at which it was first seen so.
+    mirrors
+        Whether requests are mirrored, with the time at which it was first seen so.
     """
 
     rollout: Manifest = field(default_factory=dict)
     rules: tuple[Any, Any] = (None, None)
     weights: list[tuple[datetime, float]] = field(default_factory=list)
+    mirrors: list[tuple[datetime, bool]] = field(default_factory=list)
 
     @property
     def status(self) -> Manifest:
@@ -66,6 +69,15 @@ class Track:
         """Index of the step whose weight the gateway has accepted; -1 if it has not, or there is none."""
         step = self.status.get("step") or {}
         return int(step.get("index", -1)) if step.get("acceptedAt") else -1
+
+    @property
+    def mirrored_at(self) -> datetime | None:
+        """When the route was first seen with a mirror."""
+        return next((at for at, mirrored in self.mirrors if mirrored), None)
+
+    def unmirrored_after(self, start: datetime) -> datetime | None:
+        """Return when the route was first seen without a mirror after ``start``."""
+        return next((at for at, mirrored in self.mirrors if at >= start and not mirrored), None)
 
     def zero_after(self, start: datetime) -> datetime | None:
         """Return when the candidate was first seen without traffic after ``start``."""
@@ -97,6 +109,9 @@ class Witness:
         weight = candidate_share(rules, self._candidates[name])
         if not track.weights or track.weights[-1][1] != weight:
             track.weights.append((at, weight))
+        mirrored = mirrors(rules)
+        if not track.mirrors or track.mirrors[-1][1] != mirrored:
+            track.mirrors.append((at, mirrored))
         self.changed.set()
 
     async def changes(self) -> None:
@@ -111,6 +126,11 @@ def candidate_share(rules: Any, candidate: str) -> float:
     total = sum(ref.get("weight", 1) for ref in refs)
     own = sum(ref.get("weight", 1) for ref in refs if ref["name"] == candidate)
     return 100 * own / total if total else 0.0
+
+
+def mirrors(rules: Any) -> bool:
+    """Return whether some rule of a route mirrors its requests."""
+    return any(each.get("type") == "RequestMirror" for rule in rules for each in rule.get("filters") or [])
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,5 +117,7 @@ def _minutes(span: timedelta) -> str:
 def began(case: Case, step: int) -> str:
     """Return what is said when a step of shadow traffic alone begins."""
     shadow = case.plan.steps[step].shadow
-    share = 0.0 if shadow is None else shadow.sample
-    return f"step {step + 1} of {len(case.plan.steps)}: {share:.4g} of the requests go to both variants, in the shadow"
+    share = 0.0 if shadow is None else 100 * shadow.sample
+    return (
+        f"step {step + 1} of {len(case.plan.steps)}: in the shadow, both variants answer {share:.4g} % of the requests"
+    )

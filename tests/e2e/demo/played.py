@@ -24,8 +24,11 @@ def backends(case: Case, candidate: int | None) -> list[dict[str, Any]]:
     return [{"backendRefs": refs}]
 
 
-def route(case: Case, candidate: int | None) -> dict[str, Any]:
-    return {"metadata": {"name": case.name}, "spec": {"rules": backends(case, candidate)}}
+def route(case: Case, candidate: int | None, *, mirrored: bool = False) -> dict[str, Any]:
+    rules = backends(case, candidate)
+    if mirrored:
+        rules[0]["filters"] = [{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "davylamp-shadow"}}}]
+    return {"metadata": {"name": case.name}, "spec": {"rules": rules}}
 
 
 def rollout(case: Case, phase: str, *, decided: float | None = None, gates: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -33,10 +36,10 @@ def rollout(case: Case, phase: str, *, decided: float | None = None, gates: tupl
         {
             "name": name,
             "verdict": "Regressed" if name in gates else "NonInferior",
-            "required": name != "latency",
+            "required": name not in {"latency", "disagreement"},
             "message": f"{name} in numbers",
         }
-        for name in ("errors", "latency", "positives")
+        for name in ("errors", "latency", "positives", "disagreement")
     ]
     status: dict[str, Any] = {
         "phase": phase,
@@ -54,6 +57,14 @@ def rolled_back(case: Case, *, decided: float = 20, zero: float = 20.5) -> Track
     witness = Witness(CASES)
     for seconds, weight in ((0.0, None), (1.0, 0), (2.0, 20), (10.0, 50), (zero, 0), (zero + 1, None)):
         witness.saw_route(route(case, weight), after(seconds))
+    witness.saw_rollout(rollout(case, "RolledBack", decided=decided, gates=(str(case.gate),)))
+    return witness.tracks[case.name]
+
+
+def found_in_the_shadow(case: Case, *, decided: float = 20, clean: float = 20.5) -> Track:
+    witness = Witness(CASES)
+    for seconds, mirrored in ((0.0, False), (2.5, True), (clean, False)):
+        witness.saw_route(route(case, 0 if mirrored else None, mirrored=mirrored), after(seconds))
     witness.saw_rollout(rollout(case, "RolledBack", decided=decided, gates=(str(case.gate),)))
     return witness.tracks[case.name]
 

@@ -17,6 +17,7 @@ from tests.e2e.demo.played import (
     PRUNED,
     after,
     backends,
+    found_in_the_shadow,
     promoted,
     rolled_back,
     rollout,
@@ -25,9 +26,22 @@ from tests.e2e.demo.played import (
 )
 
 
+def test_a_candidate_that_is_found_in_the_shadow_is_timed_from_its_first_mirrored_request() -> None:
+    found = result(PRUNED, found_in_the_shadow(PRUNED), History(), fault_at=after(11))
+    assert (found.outcome, found.gates, found.reason) == ("RolledBack", ("disagreement",), "disagreement in numbers")
+    assert (found.detection_seconds, found.rollback_seconds, found.last_bad_seconds) == (17.5, 18.0, None)
+    assert (found.bad_requests, found.failed_requests) == (0, 0)
+
+
+def test_a_live_answer_of_a_candidate_that_is_bad_in_the_shadow_is_a_shortfall() -> None:
+    track = found_in_the_shadow(PRUNED)
+    (sentence,) = shortfalls(PRUNED, result(PRUNED, track, traffic(PRUNED, 5, 15), fault_at=None), track)
+    assert sentence == "pruned should have been found in the shadow, and answered 2 live requests"
+
+
 def test_a_candidate_that_was_bad_from_the_start_is_timed_from_its_first_answer() -> None:
-    found = result(PRUNED, rolled_back(PRUNED), traffic(PRUNED, 2.5, 5, 15, 20.75), fault_at=after(11))
-    assert (found.outcome, found.gates, found.reason) == ("RolledBack", ("positives",), "positives in numbers")
+    live = replace(PRUNED, in_the_shadow=False)
+    found = result(live, rolled_back(live), traffic(live, 2.5, 5, 15, 20.75), fault_at=after(11))
     assert (found.detection_seconds, found.rollback_seconds, found.last_bad_seconds) == (17.5, 18.0, 18.25)
     assert (found.bad_requests, found.failed_requests) == (4, 0)
 
@@ -55,23 +69,24 @@ def test_what_nobody_saw_is_undecided() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_nothing_is_short_where_all_ended_as_it_should(case: Case) -> None:
-    track = promoted() if case == INT8 else rolled_back(case)
-    found = result(case, track, traffic(case, 12), fault_at=after(11))
+    track = promoted() if case == INT8 else found_in_the_shadow(case) if case == PRUNED else rolled_back(case)
+    history = History() if case == PRUNED else traffic(case, 12)
+    found = result(case, track, history, fault_at=after(11))
     assert not list(shortfalls(case, found, track))
 
 
 def test_a_rollback_by_another_gate_is_a_shortfall() -> None:
-    track = rolled_back(PRUNED)
+    track = found_in_the_shadow(PRUNED)
     track.rollout = rollout(PRUNED, "RolledBack", decided=20, gates=("latency",))
-    found = result(PRUNED, track, traffic(PRUNED, 12), fault_at=None)
+    found = result(PRUNED, track, History(), fault_at=None)
     (sentence,) = shortfalls(PRUNED, found, track)
-    assert "by the gate positives, and was by latency" in sentence
+    assert "by the gate disagreement, and was by latency" in sentence
 
 
 def test_a_route_that_is_not_given_back_is_a_shortfall() -> None:
-    track = rolled_back(PRUNED)
+    track = found_in_the_shadow(PRUNED)
     track.rules = (track.rules[0], backends(PRUNED, 0))
-    found = result(PRUNED, track, traffic(PRUNED, 12), fault_at=None)
+    found = result(PRUNED, track, History(), fault_at=None)
     (sentence,) = shortfalls(PRUNED, found, track)
     assert "not as it was" in sentence
 
@@ -122,7 +137,7 @@ def test_a_message_that_the_receiver_refuses_is_a_shortfall_and_tells_nobody() -
 def test_the_report_file_has_the_agreed_fields_for_each_rollout(tmp_path: Path) -> None:
     results = [
         result(INT8, promoted(), traffic(INT8, 3), None),
-        result(PRUNED, rolled_back(PRUNED), traffic(PRUNED, 2.5, 20.75), None),
+        result(PRUNED, found_in_the_shadow(PRUNED), History(), None),
         result(FLAKY, rolled_back(FLAKY), traffic(FLAKY, 12, failed=(15,)), after(11)),
     ]
     file = tmp_path / "report.json"
@@ -132,7 +147,7 @@ def test_the_report_file_has_the_agreed_fields_for_each_rollout(tmp_path: Path) 
     agreed = ("rollout", "outcome", "reason", "detection_seconds", "rollback_seconds", "bad_requests")
     assert [tuple(row[name] for name in agreed) for row in table] == [
         ("int8", "Promoted", "errors in numbers; positives in numbers", None, None, 0),
-        ("pruned", "RolledBack", "positives in numbers", 17.5, 18.0, 2),
+        ("pruned", "RolledBack", "disagreement in numbers", 17.5, 18.0, 0),
         ("flaky", "RolledBack", "errors in numbers", 9.0, 9.5, 2),
     ]
     assert list(tmp_path.iterdir()) == [file]

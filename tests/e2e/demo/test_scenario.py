@@ -45,7 +45,7 @@ def test_a_rollout_names_the_services_route_and_digests_that_the_stage_makes(cas
 
 def test_one_is_to_be_promoted_and_two_are_to_be_rolled_back_by_different_gates() -> None:
     assert [case.outcome for case in CASES] == [PROMOTED, ROLLED_BACK, ROLLED_BACK]
-    assert {case.gate for case in CASES} == {None, "positives", "errors"}
+    assert {case.gate for case in CASES} == {None, "disagreement", "errors"}
 
 
 def test_the_channels_read_the_secrets_that_the_demo_makes_and_that_davylamp_may_read() -> None:

@@ -1,0 +1,98 @@
+"""The comparator as a process on the lab, with its own service account's rights and nothing more."""
+
+from __future__ import annotations
+
+import http.client
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from e2e.lab import Lab, Part, rendering
+from e2e.lab.component import Component
+
+NAME: Final = "davylamp-shadow"
+ADMIN_PORT: Final = 8080
+
+_MANIFESTS: Final = Path(__file__).parents[2] / "manifests" / "comparator"
+#: The namespace that the manifests are written for.
+_EXAMPLE: Final = "ml"
+
+Manifest = dict[str, Any]
+
+
+def install(lab: Lab, namespace: str, address: str) -> None:
+    """Install the comparator's rights and its Service in a namespace; the Service leads to `address` alone."""
+    for manifest in _in_namespace("rights.yaml", namespace):
+        lab.api.apply(manifest)
+    (service,) = _in_namespace("service.yaml", namespace)
+    # The lab has no pods that a selector could find.
+    del service["spec"]["selector"]
+    ports = [{**port, "targetPort": _number(port)} for port in service["spec"]["ports"]]
+    lab.api.apply({**service, "spec": {**service["spec"], "ports": ports}})
+    endpoints = rendering.endpoint_slice(namespace, NAME, ADMIN_PORT, [address])
+    endpoints["ports"] = [{"name": port["name"], "port": port["targetPort"], "protocol": "TCP"} for port in ports]
+    lab.api.apply(endpoints)
+
+
+def comparator(lab: Lab, namespace: str, address: str, environment: Mapping[str, str] | None = None) -> Component:
+    """Return the comparator of a namespace, installed there, not started yet.
+
+    Parameters
+    ----------
+    lab
+        Where it runs.
+    namespace
+        Whose rollouts it serves.
+    address
+        Where it listens.
+    environment
+        Settings beside the lab's; see `davylamp.runtime.comparator_settings`.
+    """
+    settings = {
+        "KUBECONFIG": str(lab.kubeconfig_for(namespace, NAME)),
+        "DAVYLAMP_NAMESPACE": namespace,
+        "DAVYLAMP_LISTEN": f"{address}:{ADMIN_PORT}",
+        "DAVYLAMP_RESOLVE_ENDPOINTS": "true",
+        "DAVYLAMP_LOG_FORMAT": "console",
+        **(environment or {}),
+    }
+    command = (sys.executable, "-m", "davylamp.cli", "shadow")
+    return Component(Part(f"{NAME}-{namespace}", command, lambda: _ready(address), settings), lab.files, lab.namespace)
+
+
+def scraped(namespace: str, address: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the comparator as a target of Prometheus, with the labels that its pod would give it."""
+    return {f"{address}:{ADMIN_PORT}": {"namespace": namespace, "pod": f"{NAME}-0"}}
+
+
+def _ready(address: str) -> bool:
+    connection = http.client.HTTPConnection(address, ADMIN_PORT, timeout=2)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _number(port: Mapping[str, Any]) -> int:
+    target = port.get("targetPort", port["port"])
+    return ADMIN_PORT if target == "admin" else int(target)
+
+
+def _in_namespace(file: str, namespace: str) -> Iterator[Manifest]:
+    """Yield the manifests of a file, written for another namespace, as an overlay would."""
+    text = (_MANIFESTS / file).read_text(encoding="utf-8")
+    for manifest in yaml.safe_load_all(text):
+        cluster_wide = manifest["kind"].startswith("Cluster")
+        if not cluster_wide:
+            manifest["metadata"]["namespace"] = namespace
+        if manifest["metadata"]["name"].endswith(f"-{_EXAMPLE}"):
+            manifest["metadata"]["name"] = f"{NAME}-{namespace}"
+        for subject in manifest.get("subjects", ()):
+            subject["namespace"] = namespace
+        yield manifest

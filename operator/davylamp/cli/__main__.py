@@ -1,0 +1,5 @@
+"""`python -m davylamp.cli`."""
+
+from davylamp.cli import main
+
+main()
