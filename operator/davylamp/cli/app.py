@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from davylamp.cli.calibrate import calibrate
+from davylamp.cli.diff import ENDINGS, diff
 from davylamp.cli.failure import MEANINGS, ExitCode, FailureError
 from davylamp.cli.options import Context, FindingFormat, Format, Kubeconfig, Name, Namespace, NoColor, Output, Shell
 from davylamp.cli.plan import plan
@@ -187,6 +188,7 @@ def lint(
 
 app.command(short_help="Run a rollout over the past: what would its policy have done?")(replay)
 app.command(short_help="Compare the baseline's pods: which margin do they need?")(calibrate)
+app.command(short_help="Compare two variants by the same requests, or show pairs that disagreed.", epilog=ENDINGS)(diff)
 app.command(short_help="Say how soon a rollout's gates would find a regression.")(plan)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -103,6 +104,39 @@ class Cluster:
         except (ValueError, KeyError, RecursionError) as error:
             text = f"{ref.kind.value} {ref.name} cannot be understood: {shortened(str(error), _SHOWN)}"
             raise FailureError(text, ExitCode.WRONG) from error
+
+    def fetch(self, path: str, what: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Return the JSON object at a path of the API server.
+
+        Parameters
+        ----------
+        path
+            Made of names that the API server has given.
+        what
+            What is done, as a failure names it.
+        query
+            Of the request.
+        """
+        caller = self._connection.client
+
+        def get(where: str, _request_timeout: tuple[float, float]) -> Any:
+            asked = caller.param_serialize(
+                "GET", where, query_params=list((query or {}).items()), header_params={"Accept": "application/json"},
+                auth_settings=["BearerToken"],
+            )  # fmt: skip
+            answer = caller.call_api(*asked, _request_timeout=_request_timeout)
+            text: bytes = answer.read() or b""
+            if not 200 <= answer.status < 300:
+                raise client.ApiException(http_resp=answer, body=text.decode("utf-8", "replace"))
+            return json.loads(text)
+
+        try:
+            found = self._read(get, (path,), what, self.namespace)
+        except (ValueError, RecursionError) as error:
+            raise FailureError(f"cannot {what}: the answer is no JSON", ExitCode.WRONG) from error
+        if not isinstance(found, dict):
+            raise FailureError(f"cannot {what}: the answer is no object", ExitCode.WRONG)
+        return found
 
     def follow(self, name: str, patience: Callable[[], float]) -> Iterator[Sighting]:
         """Yield a ModelRollout whenever it changes, and at least every half minute, until it is gone.
