@@ -23,8 +23,8 @@ _NONE: Final = "-"
 #: From this many columns on, sentences fit beside the numbers.
 _WIDE: Final = 110
 _LEGEND: Final = (
-    "Seconds count from the moment at which the candidate was bad and had traffic: the first mirrored request (pruned), "
-    "or the switch that made its servers fail (flaky). Weight 0 is when the API server showed the route without it, or"
+    "Seconds count from the moment at which the candidate was bad and had traffic: the first mirrored request (pruned),"
+    " or the switch that made its servers fail (flaky). Weight 0 is when the API server showed the route without it, or"
     " without the mirror. Bad requests are live ones: pruned is found in the shadow and answers none."
 )
 

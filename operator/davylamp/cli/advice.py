@@ -103,6 +103,25 @@ ADVICE: Final[Mapping[Reason, Advice]] = MappingProxyType(
             "traffic is taken back.",
             "Look at the gate that is named.",
         ),
+        Reason.SHADOWING: Advice(
+            "Both variants answer a share of the requests off the live path; the candidate gets live traffic only when "
+            "the pairs of answers have shown that it is no worse."
+        ),
+        Reason.COMPARATOR_NOT_READY: Advice(
+            "The step begins by itself once the comparator's Service has a ready endpoint.",
+            "Install the comparator in the namespace of the rollout (comparator.enabled in the chart, or "
+            "manifests/comparator), or correct spec.shadow.comparator.",
+        ),
+        Reason.MIRROR_SILENT: Advice(
+            "The step goes on once a mirrored request arrives; it is never passed without.",
+            "See that the route has traffic and that the gateway supports HTTPRouteRequestMirror. Where it does not, "
+            "take the shadow step out, and compare recorded requests with `davylamp diff`.",
+        ),
+        Reason.MIRROR_REMOVED: Advice(
+            "The rollout is held, with the weight as it is.",
+            "Find out who took the mirror off: a GitOps tool has to ignore .spec.rules[].filters of the route. Put it "
+            "back, or take the shadow step out.",
+        ),
         Reason.PAUSED_BY_SPEC: Advice(
             "Nothing rises; rolling back goes on.", "Set spec.paused to false when the rollout may go on."
         ),

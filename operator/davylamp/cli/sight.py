@@ -35,12 +35,13 @@ class Place(Enum):
 class Rung:
     """A step of the ladder: a weight in percent, or (None) a pause; ``time`` is its bake or length.
 
-    The promotion is the last rung, with 100 %.
+    With ``shadow``, requests are mirrored, and without a weight that is all. The promotion is the last rung, with 100 %.
     """
 
     weight: int | None
     time: str
     place: Place
+    shadow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def _rungs(spec: ModelRolloutSpec | None, policy: PolicySpec | None, status: Mod
         here = len(steps) + 1
     for index, step in enumerate(steps):
         time = step.pause.duration if step.pause is not None else step.bake or ""
-        yield Rung(step.weight, time, _place(index, here))
+        yield Rung(step.weight, time, _place(index, here), step.shadow is not None)
     if steps and steps[-1].weight != 100:
         yield Rung(100, "", _place(len(steps), here))
 

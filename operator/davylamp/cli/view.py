@@ -198,7 +198,9 @@ def _around(rungs: Sequence[Rung]) -> tuple[Sequence[Rung], bool, bool]:
 
 
 def _rung(rung: Rung, seen: Sight, glyphs: Glyphs) -> Text:
-    name = f"{glyphs.pause} {rung.time}" if rung.weight is None else f"{rung.weight} %"
+    stays = "shadow" if rung.shadow else f"{glyphs.pause} {rung.time}"
+    weighs = f"{rung.weight} %{' + shadow' if rung.shadow else ''}"
+    name = stays if rung.weight is None else weighs
     ended = seen.status.phase in {Phase.ROLLING_BACK, Phase.ROLLED_BACK}
     match rung.place:
         case Place.BEHIND:

@@ -66,8 +66,14 @@ def test_a_shadow_step_alone_judges_disagreement_and_status() -> None:
     assert plan.comparator == "davylamp-shadow:8090"
 
 
+def test_a_jsonpath_that_cannot_be_read_is_told_with_its_place() -> None:
+    spec = changed(rollout(), put("spec.shadow.compare.ignore.0", "$.outputs["))["spec"]
+    with pytest.raises(SpecError, match=r"shadow\.compare\.ignore\[0\]: \$\.outputs\[ is no JSONPath"):
+        to_plan(read_spec(spec))
+
+
 def test_tolerances_that_nobody_gives_have_a_default() -> None:
-    gates = {"scoreShift": {}, "confidence": {}, "pairedLatency": {}}
+    gates: dict[str, object] = {"scoreShift": {}, "confidence": {}, "pairedLatency": {}}
     spec = changed(smallest(), put("spec.steps.0", {"shadow": {}}), put("spec.gates", gates))["spec"]
     margins = {gate.name: gate.margin for gate in to_plan(read_spec(spec)).shadow_gates}
     assert margins["scoreShift"] == AbsoluteMargin(0.02)

@@ -49,7 +49,7 @@ def test_what_is_documented_has_no_error(name: str) -> None:
         (put("spec.stepz", []), "spec.stepz", "write steps"),
         (put("spec.gates.errors.margin", {"oddsRatioo": 2}), "spec.gates.errors.margin.oddsRatioo", "oddsRatio"),
         (drop("spec.baseline.backend.port"), "spec.baseline.backend.port", "add port"),
-        (put("spec.steps.1.weight", 5), "spec.steps", "weights must rise"),
+        (put("spec.steps.2.weight", 5), "spec.steps", "weights must rise"),
         (put("spec.steps.0.weight", "5"), "spec.steps[0].weight", "integer"),
         (put("spec.steps.0.bake", 90), "spec.steps[0].bake", "in quotes"),
         (put("spec.steps.0.bake", "soon"), "spec.steps[0].bake", "duration"),
@@ -78,8 +78,8 @@ def test_a_list_of_faulty_items_is_not_called_too_short() -> None:
     [
         (put("spec.steps", [{"weight": 50}]), "spec.steps[0].weight", "begin with 1 to 10"),
         (put("spec.steps", [{"weight": 5}, {"weight": 90}]), "spec.steps[1].weight", "put a step between"),
-        (append("spec.steps", {"pause": {"duration": "1h"}}), "spec.steps[4].pause", "only delays"),
-        (put("spec.steps.0.bake", "10s"), "spec.steps[0].bake", "make it 30s"),
+        (append("spec.steps", {"pause": {"duration": "1h"}}), "spec.steps[5].pause", "only delays"),
+        (put("spec.steps.1.bake", "10s"), "spec.steps[1].bake", "make it 30s"),
         (put("spec.rollback.onNoData", {"policy": "Hold"}), "spec.rollback.onNoData.policy", "until a person"),
         (drop("spec.notify"), "spec.notify", "nobody is told"),
         (drop("spec.candidate.model"), "spec.candidate.model.digest", "description alone"),
@@ -96,7 +96,7 @@ def test_what_may_not_be_meant_is_a_hint(change: Change, field: str, words: str)
 
 
 def test_a_finding_names_file_and_line() -> None:
-    text = (EXAMPLES / "classifier.yaml").read_text().replace("weight: 25", "weight: 2")
+    text = (EXAMPLES / "classifier.yaml").read_text().replace("weight: 25,", "weight: 2,")
     (found,) = [found for found in lint({"credit.yaml": text}).findings if found.level is Level.ERROR]
     assert str(found).startswith(
         f"credit.yaml:{text.splitlines().index('  steps:') + 1}: error: ModelRollout credit spec.steps:"

@@ -185,7 +185,7 @@ def test_twice_the_margin_is_told_in_the_margins_own_unit(gate: Gate, share: flo
 
 
 def test_margins_of_shares_and_durations_are_not_mixed_up() -> None:
-    with pytest.raises(ValueError, match="gate latency reads durations, not a share"):
+    with pytest.raises(ValueError, match="gate latency does not compare the shares of two variants"):
         worse_share(LATENCY, 0.1, 1.0)
     with pytest.raises(ValueError, match="gate errors reads a share, not durations"):
         slowdown_of(ERRORS, 1.0)

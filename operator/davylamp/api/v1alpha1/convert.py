@@ -16,7 +16,7 @@ from davylamp.api.v1alpha1.identity import candidate_digest, hashed, spec_hash
 from davylamp.api.v1alpha1.policy import PolicySpec
 from davylamp.api.v1alpha1.quantities import parse_duration, parse_percent
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
-from davylamp.api.v1alpha1.shadow_plan import comparator_text, shadow_gates, shadow_of
+from davylamp.api.v1alpha1.shadow_plan import comparator_text, refuse_bad_paths, shadow_gates, shadow_of
 from davylamp.api.v1alpha1.signals import ErrorMargin, Gates, MetricGate, MetricMargin
 from davylamp.api.v1alpha1.steps import OnNoDataPolicy, Rollback
 from davylamp.api.v1alpha1.steps import Step as LadderStep
@@ -102,6 +102,7 @@ def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
     rollback = _given(settings.rollback, "rollback")
     no_data = _given(rollback.on_no_data, "rollback.onNoData")
     mirrors = any(step.shadow is not None for step in settings.steps or ())
+    refuse_bad_paths(_given(settings.shadow, "shadow"))
     rolls_back = no_data.policy is OnNoDataPolicy.ROLL_BACK
     return Plan(
         spec_hash=spec_hash(spec, policy),

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import jsonpath_rfc9535
+
 from davylamp.api.v1alpha1.quantities import parse_duration, parse_percent
-from davylamp.api.v1alpha1.shadow import Comparator, Shadow, ShadowStep
+from davylamp.api.v1alpha1.shadow import Capture, Comparator, Compare, Shadow, ShadowStep
 from davylamp.api.v1alpha1.signals import Gates
 from davylamp.core.plan import AbsoluteMargin, Direction, Gate, LimitMargin, SignalKind
 from davylamp.core.plan import Shadow as ShadowPlan
 from davylamp.core.shadow_gates import DISAGREEMENT
+from davylamp.errors import SpecError
 
 OVER_NOISE: Final = "overNoise"
 STATUS_MISMATCH: Final = "statusMismatch"
@@ -26,6 +29,18 @@ SCORE_TOLERANCE: Final = 0.02
 CONFIDENCE_TOLERANCE: Final = 0.05
 #: Of pairs whose second answer comes from an equally fast model, as many are slower as faster.
 _HALF: Final = 0.5
+
+
+def refuse_bad_paths(shadow: Shadow) -> None:
+    """Raise SpecError for a JSONPath that cannot be read; the schema only knows how one begins."""
+    compare, capture = shadow.compare or Compare(), shadow.capture or Capture()
+    paths = {"compare.select": compare.select, "compare.ignore": compare.ignore, "capture.redact": capture.redact}
+    for field, given in paths.items():
+        for number, path in enumerate(given):
+            try:
+                jsonpath_rfc9535.compile(path)
+            except jsonpath_rfc9535.JSONPathError as wrong:
+                raise SpecError(f"shadow.{field}[{number}]: {path} is no JSONPath of RFC 9535: {wrong}") from wrong
 
 
 def shadow_of(step: ShadowStep) -> ShadowPlan:
