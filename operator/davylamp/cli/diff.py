@@ -188,12 +188,9 @@ def _percent(text: str) -> float:
     from davylamp.api.v1alpha1.quantities import parse_percent
 
     try:
-        share = parse_percent(text)
+        return parse_percent(text)
     except ValueError as error:
         raise FailureError(f"--max-disagreement: {error}", ExitCode.WRONG) from error
-    if not 0 <= share <= 1:
-        raise FailureError(f"--max-disagreement must be from 0% to 100%, not {text}", ExitCode.WRONG)
-    return share
 
 
 def _show_captures(name: str, where: tuple[str | None, str | None, str | None], console: Console, show: int) -> None:

@@ -58,8 +58,9 @@ def waiting(case: Case) -> Decision | None:
     judgement, asked = case.world.judgement, case.progress.requested
     if case.since(case.progress.accepted_at) >= _PATIENCE and not judgement.mirrored:
         message = (
-            f"no mirrored request has arrived at {case.mirror} in {_minutes(_PATIENCE)}: either the route has no "
-            f"traffic, or the gateway does not mirror; {ALTERNATIVE}"
+            f"{case.mirror} has had no mirrored request to replay for {_minutes(_PATIENCE)}: either the route has no "
+            "traffic, or none on the paths of spec.shadow (its davylamp_shadow_requests_total says so), or the gateway "
+            f"does not mirror; {ALTERNATIVE}"
         )
         return hold(case, Reason.MIRROR_SILENT, message)
     if alone and judgement.shadow_verdict in {Verdict.NO_DATA, Verdict.SOURCE_DOWN} and asked == NONE:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from random import Random, SystemRandom
 from typing import Any, Final
@@ -91,7 +92,8 @@ class Comparator:
         room: Room | None = None,
         randomness: Random | None = None,
     ) -> None:
-        self._means = Means(compare, redact, randomness or SystemRandom(), room or Room())
+        self._aside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="comparing")
+        self._means = Means(compare, redact, randomness or SystemRandom(), room or Room(), self._aside)
         self._ports = ports or Ports()
         self._patience = patience or Patience()
         self._telemetry = Telemetry()
@@ -153,6 +155,7 @@ class Comparator:
             runner, self._admin = self._admin, None
             if runner is not None:
                 await runner.cleanup()
+            self._aside.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, name: Name, task: Task) -> None:
         served = self._open.get(name)

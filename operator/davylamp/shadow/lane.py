@@ -1,13 +1,15 @@
 """One rollout's way through the comparator: take, wait, replay to both variants, compare, count.
 
 Rule 1: what cannot wait is dropped, the newest first, and counted; whoever sent it has its answer already.
-Rule 2: a pair is two calls one after the other, in random order, so that neither variant is the one that finds the
+Rule 2: nothing large is looked at on the event loop, so that whoever sends the next request does not wait for it.
+Rule 3: a pair is two calls one after the other, in random order, so that neither variant is the one that finds the
 machine warm.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -20,17 +22,19 @@ from davylamp.shadow.calling_grpc import GrpcCaller
 from davylamp.shadow.capturing import Redact, Reservoir
 from davylamp.shadow.coding import CodingError, TooLargeError, decoded
 from davylamp.shadow.comparison import Comparison
-from davylamp.shadow.exchange import Call, Outcome, Protocol
+from davylamp.shadow.exchange import Answer, Call, Outcome, Protocol
 from davylamp.shadow.passing import is_allowed, passed_on
 from davylamp.shadow.reception import Arrived, Reception
 from davylamp.shadow.restraint import Restraint
 from davylamp.shadow.room import Room, Tenancy
-from davylamp.shadow.sampling import Purpose, RecentRequests, Sampler, identity
+from davylamp.shadow.sampling import Purpose, RecentRequests, Sampler, identity, repetition
 from davylamp.shadow.task import Replay, Rules, Task
 from davylamp.shadow.telemetry import Pair, Tallies
 
 #: Compares two answers to a call, first the baseline's.
 Compare = Callable[[Call, Outcome, Outcome, Rules], Comparison]
+#: Bytes of a request and both its answers that are looked at on the event loop; more may take milliseconds.
+LARGEST_ON_LOOP: Final = 64 * 2**10
 _log: Final = structlog.get_logger("davylamp")
 
 
@@ -54,12 +58,15 @@ class Means:
         For the order of calls and for what is captured.
     room
         What may be held.
+    aside
+        Looks at what is large, one pair at a time: more would wait for the same processor.
     """
 
     compare: Compare
     redact: Redact
     randomness: Random
     room: Room
+    aside: Executor
 
 
 class Variant:
@@ -196,11 +203,13 @@ class Lane:
         request = identity(arrived)
         if not self._sampler.chooses(request, Purpose.SAMPLE, task.sample):
             return Reception.NOT_SAMPLED
-        if request in self._recent:
+        known = repetition(arrived)
+        if known is not None and known in self._recent:
             return Reception.DUPLICATE
         if self._stopping or not self._tenancy.enter():
             return Reception.DROPPED
-        self._recent.add(request)
+        if known is not None:
+            self._recent.add(known)
         noise = self._sampler.chooses(request, Purpose.NOISE, task.noise)
         self._waiting.append((arrived, Pair.BASELINE if noise else Pair.CANDIDATE))
         self._set_to_work()
@@ -239,10 +248,17 @@ class Lane:
             return
         self._tallies.received(Reception.SAMPLED)
         outcomes = await self._both(call, pair)
-        comparison = self._means.compare(call, *outcomes, task.rules)
+        if _size(call, outcomes) <= LARGEST_ON_LOOP:
+            comparison = self._looked_at(call, outcomes, pair)
+        else:
+            comparison = await self._loop.run_in_executor(self._means.aside, self._looked_at, call, outcomes, pair)
         self._tallies.compared(pair, comparison, outcomes, task.slowdown)
+
+    def _looked_at(self, call: Call, outcomes: tuple[Outcome, Outcome], pair: Pair) -> Comparison:
+        comparison = self._means.compare(call, *outcomes, self.task.rules)
         if comparison.disagrees and pair is Pair.CANDIDATE:
             self.reservoir.offer(call, outcomes, comparison)
+        return comparison
 
     def _call(self, arrived: Arrived) -> Call | None:
         replay = self.task.replay
@@ -272,3 +288,8 @@ class Lane:
         outcome = await variant.call(call)
         self._restraint.note(outcome, self._loop.time(), candidate=candidate)
         return outcome
+
+
+def _size(call: Call, outcomes: tuple[Outcome, Outcome]) -> int:
+    answers = (outcome.result for outcome in outcomes)
+    return len(call.body) + sum(len(answer.body) for answer in answers if isinstance(answer, Answer))

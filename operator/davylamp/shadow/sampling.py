@@ -1,15 +1,19 @@
 """Which requests are compared: a function of the request's id, so that all replicas choose the same.
 
-A mirror that repeats a request repeats its ``x-request-id``; one that has none is known by its content.
+Rule 1: a request without an id is chosen by its content, for all replicas see that.
+Rule 2: content alone makes no duplicate: two people may ask the same. Nor does an id alone: some programs send on the
+id that came to them with whatever they ask for it.
 """
 
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Final
 
+from davylamp.shadow.exchange import header_of
 from davylamp.shadow.reception import Arrived
 
-_REQUEST_ID: Final = "x-request-id"
+#: Headers that tell one request from others, the first one that is there.
+_IDS: Final = ("x-request-id", "traceparent")
 #: Half the memory's ids are forgotten at once when it is full, so that remembering one costs the same each time.
 _REMEMBERED: Final = 16384
 
@@ -22,15 +26,31 @@ class Purpose(StrEnum):
 
 
 def identity(arrived: Arrived) -> bytes:
-    """Return what tells a request from others and is the same when it is sent again."""
-    for name, value in arrived.headers:
-        if name == _REQUEST_ID and value:
-            return blake2b(value.encode("utf-8", "surrogateescape"), digest_size=16, person=b"id").digest()
-    content = blake2b(digest_size=16, person=b"content")
-    for part in (arrived.method, arrived.target):
-        content.update(part.encode("utf-8", "surrogateescape") + b"\0")
-    content.update(arrived.body)
-    return content.digest()
+    """Return what a request is chosen by; it is the same when the request is sent again."""
+    request_id = _id(arrived)
+    return _content(arrived, "") if request_id is None else _digest("id", (request_id,))
+
+
+def repetition(arrived: Arrived) -> bytes | None:
+    """Return what a request has in common with its repetitions and nothing else; None if that cannot be known."""
+    request_id = _id(arrived)
+    return None if request_id is None else _content(arrived, request_id)
+
+
+def _id(arrived: Arrived) -> str | None:
+    return next((value for name in _IDS if (value := header_of(arrived.headers, name))), None)
+
+
+def _content(arrived: Arrived, request_id: str) -> bytes:
+    return _digest("content", (arrived.method, arrived.target, request_id), arrived.body)
+
+
+def _digest(purpose: str, parts: tuple[str, ...], body: bytes = b"") -> bytes:
+    made = blake2b(digest_size=16, person=purpose.encode())
+    for part in parts:
+        made.update(part.encode("utf-8", "surrogateescape") + b"\0")
+    made.update(body)
+    return made.digest()
 
 
 class Sampler:
