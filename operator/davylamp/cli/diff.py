@@ -74,6 +74,7 @@ def diff(  # noqa: PLR0913 - each parameter is an option
     """
     from rich.console import Console
 
+    _require_shadow()
     console = Console(no_color=True if no_color else None, highlight=False, markup=False, emoji=False)
     given = (baseline, candidate, requests)
     if name is not None:
@@ -83,7 +84,6 @@ def diff(  # noqa: PLR0913 - each parameter is an option
         return
     if baseline is None or candidate is None or requests is None:
         raise FailureError("give --baseline, --candidate and --requests, or the NAME of a ModelRollout", ExitCode.WRONG)
-    _require_shadow()
     summary, manner = _compare((baseline, candidate), requests, rules, (max_disagreement, concurrency, show))
     _tell(summary, manner, console, report)
     raise typer.Exit(_code(summary))
