@@ -37,10 +37,10 @@ def test_a_lock_of_the_image_is_part_of_the_lock_that_the_tests_ran_with(path: s
         assert hashes == tested[name], name
 
 
-def test_the_lock_of_the_image_holds_everything_that_the_operator_and_the_command_line_need() -> None:
+def test_the_lock_of_the_image_holds_everything_that_operator_comparator_and_command_line_need() -> None:
     names = {name.split("==")[0] for name in locked("operator/requirements.txt")}
     seen: set[str] = set()
-    waiting = list(needed("davylamp", frozenset({"operator", "cli", ""})))
+    waiting = list(needed("davylamp", frozenset({"operator", "cli", "shadow", ""})))
     while waiting:
         name = waiting.pop()
         if name not in seen:
