@@ -73,6 +73,8 @@ class Unread(StrEnum):
     BOUND = "Bound"
     #: The baseline itself failed, whatever the candidate did.
     BASELINE_FAILED = "BaselineFailed"
+    #: A variant asked for less (429, RESOURCE_EXHAUSTED): that is about the load of the shadow, not about the model.
+    THROTTLED = "Throttled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Rule 3: no answer, whatever it holds, raises.
 """
 
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Final, assert_never
 
 import numpy as np
@@ -16,7 +17,7 @@ from davylamp.shadow.comparing.findings import Findings
 from davylamp.shadow.comparing.tensors import compare_tensors
 from davylamp.shadow.comparing.texts import compare_texts
 from davylamp.shadow.comparison import Comparison, Difference, Kind, Unread
-from davylamp.shadow.exchange import Answer, Call, Failure, Outcome
+from davylamp.shadow.exchange import Answer, Call, Failure, Outcome, Protocol
 from davylamp.shadow.formats import read_both
 from davylamp.shadow.formats.reading import (
     Document,
@@ -31,7 +32,9 @@ from davylamp.shadow.formats.reading import (
 )
 from davylamp.shadow.task import Notion, Rules
 
+_RESOURCE_EXHAUSTED: Final = 8
 _BASELINE_FAILED: Final = Comparison(Kind.STATUS, unread=Unread.BASELINE_FAILED)
+_THROTTLED: Final = Comparison(Kind.STATUS, unread=Unread.THROTTLED)
 _CANDIDATE_FAILED: Final = Comparison(Kind.STATUS, differences=frozenset({Difference.STATUS}), disagrees=True)
 
 
@@ -49,6 +52,8 @@ def compare(call: Call, first: Outcome, second: Outcome, rules: Rules) -> Compar
     rules
         Those of the rollout; its paths are JSONPaths.
     """
+    if any(_throttled(outcome) for outcome in (first, second)):
+        return _THROTTLED
     match first.result, second.result:
         case Answer(succeeded=True) as before, Answer(succeeded=True) as after:
             with np.errstate(all="ignore"):
@@ -57,6 +62,13 @@ def compare(call: Call, first: Outcome, second: Outcome, rules: Rules) -> Compar
             return _CANDIDATE_FAILED
         case _:
             return _BASELINE_FAILED
+
+
+def _throttled(outcome: Outcome) -> bool:
+    if not isinstance(outcome.result, Answer):
+        return False
+    asks_for_less = _RESOURCE_EXHAUSTED if outcome.result.protocol is Protocol.GRPC else HTTPStatus.TOO_MANY_REQUESTS
+    return outcome.result.status == asks_for_less
 
 
 def _compare_readings(first: Reading, second: Reading, rules: Rules) -> Comparison:

@@ -24,7 +24,7 @@ from tests.davylamp.shadow.bodies import (
 GOOD = answer(floats(0.5))
 FAILED: list[Answer | Failure] = [
     *Failure,
-    *(answer(floats(0.5), status=status) for status in (302, 400, 404, 429, 500)),
+    *(answer(floats(0.5), status=status) for status in (302, 400, 404, 500)),
 ]
 
 
@@ -40,6 +40,19 @@ def test_a_candidate_that_fails_where_the_baseline_answers_disagrees(failed: Any
 @pytest.mark.parametrize("failed", FAILED)
 def test_a_baseline_that_fails_says_nothing_about_the_candidate(failed: Any, second: Any) -> None:
     assert compared(INFER, failed, second) == Comparison(Kind.STATUS, unread=Unread.BASELINE_FAILED)
+
+
+@pytest.mark.parametrize("other", [GOOD, *FAILED])
+def test_a_variant_that_asks_for_less_is_no_evidence_on_either_side(other: Any) -> None:
+    throttled = answer(floats(0.5), status=429)
+    for pair in ((throttled, other), (other, throttled), (throttled, throttled)):
+        assert compared(INFER, *pair) == Comparison(Kind.STATUS, unread=Unread.THROTTLED)
+
+
+def test_exhausted_resources_of_grpc_are_no_evidence() -> None:
+    good = grpc_message([{"name": "x", "datatype": "FP32", "shape": [1], "contents": {"fp32_contents": [1]}}])
+    assert compared(GRPC_METHOD, good, grpc_answer(b"", status=8)).unread is Unread.THROTTLED
+    assert compared(INFER, GOOD, answer(floats(0.5), status=208)).unread is None
 
 
 def test_the_status_of_grpc_counts_in_its_own_numbers() -> None:
