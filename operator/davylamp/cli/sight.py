@@ -35,7 +35,7 @@ class Place(Enum):
 class Rung:
     """A step of the ladder: a weight in percent, or (None) a pause; ``time`` is its bake or length.
 
-    With ``shadow``, requests are mirrored, and without a weight that is all. The promotion is the last rung, with 100 %.
+    With ``shadow``, requests are mirrored, and without a weight that is all. The promotion is the last rung, 100 %.
     """
 
     weight: int | None
