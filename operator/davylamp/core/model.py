@@ -121,7 +121,7 @@ class Reason(StrEnum):
     SAMPLING = "Sampling"
     #: The last step waits for evidence that the candidate is no worse.
     PROVING = "Proving"
-    #: The evidence for promotion did not come by the deadline.
+    #: The evidence for promotion, or for leaving a shadow step, did not come by the deadline.
     DEADLINE = "Deadline"
     #: Evidence of a regression is over the lower threshold: the weight does not rise.
     SUSPICION = "Suspicion"

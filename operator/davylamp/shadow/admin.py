@@ -51,17 +51,25 @@ async def serve(
         why = ready()
         return web.Response(text=why or "ok", status=503 if why else 200)
 
-    async def captured(request: web.Request) -> web.Response:
+    async def captured(request: web.Request) -> web.StreamResponse:
         pairs = captures(request.match_info["namespace"], request.match_info["rollout"])
         if pairs is None:
             return web.json_response({"error": "no pairs of this rollout are captured"}, status=404)
-        return web.json_response({"pairs": pairs}, dumps=lambda body: json.dumps(body, allow_nan=False))
+        answer = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await answer.prepare(request)
+        # One by one, for all of them may be megabytes, and others wait while they are written.
+        await answer.write(b'{"pairs": [')
+        for number, pair in enumerate(tuple(pairs)):
+            await answer.write((", " * bool(number) + json.dumps(pair, allow_nan=False)).encode())
+        await answer.write(b"]}")
+        await answer.write_eof()
+        return answer
 
     application = web.Application(client_max_size=1024)
     application.router.add_get("/metrics", metrics)
     application.router.add_get("/healthz", alive)
     application.router.add_get("/readyz", readiness)
-    application.router.add_get("/captures/{namespace}/{rollout}", captured)
+    application.router.add_get("/captures/{namespace}/{rollout}", captured, allow_head=False)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
     await runner.setup()
     try:

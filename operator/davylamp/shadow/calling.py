@@ -60,7 +60,8 @@ class HttpCaller:
             result = Failure.TIMEOUT
         except OSError:
             result = Failure.UNREACHABLE
-        return Outcome(self._plain(result), loop.time() - start)
+        seconds = loop.time() - start
+        return Outcome(await self._plain(result), seconds)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -96,14 +97,15 @@ class HttpCaller:
             return None
         return result
 
-    def _plain(self, result: Answer | Failure) -> Answer | Failure:
+    async def _plain(self, result: Answer | Failure) -> Answer | Failure:
         if isinstance(result, Failure):
             return result
         codings = ",".join(value for name, value in result.headers if name == "content-encoding")
         if not codings:
             return result
         try:
-            body = decoded(result.body, codings, self._max_body)
+            # Beside the event loop: a small body may be large when it is decoded.
+            body = await asyncio.to_thread(decoded, result.body, codings, self._max_body)
         except CodingError:
             return Failure.MALFORMED
         except TooLargeError:

@@ -5,6 +5,7 @@ Rule 2: of headers only the type of the content is kept; of bodies no more than 
 """
 
 import base64
+import codecs
 from collections.abc import Callable
 from math import isfinite
 from random import Random
@@ -18,6 +19,8 @@ from davylamp.shadow.task import Capture
 Redact = Callable[[bytes, tuple[str, ...]], bytes]
 LARGEST_PART: Final = 32 * 2**10
 _MOST_PAIRS: Final = 200
+#: Of a header or a path.
+_LONGEST_WORD: Final = 256
 
 
 def keep_nothing(body: bytes, paths: tuple[str, ...]) -> bytes:
@@ -45,33 +48,44 @@ class Reservoir:
         self._redact = redact
         self._random = randomness
         self._offered = 0
-        self.pairs: list[dict[str, Any]] = []
+        self._kept: dict[int, dict[str, Any]] = {}
 
     @property
     def is_on(self) -> bool:
         """Whether anything is kept at all."""
         return self._capacity > 0
 
-    def offer(self, call: Call, outcomes: tuple[Outcome, Outcome], comparison: Comparison) -> None:
-        """Keep a pair, or not (Vitter's algorithm R): each of those offered is kept with the same probability."""
-        if not self.is_on:
-            return
-        self._offered += 1
-        if len(self.pairs) < self._capacity:
-            self.pairs.append(self._view(call, outcomes, comparison))
-            return
-        place = self._random.randrange(self._offered)
-        if place < self._capacity:
-            self.pairs[place] = self._view(call, outcomes, comparison)
+    @property
+    def pairs(self) -> list[dict[str, Any]]:
+        """What is kept now."""
+        return list(self._kept.values())
 
-    def _view(self, call: Call, outcomes: tuple[Outcome, Outcome], comparison: Comparison) -> dict[str, Any]:
+    def place(self) -> int | None:
+        """Return where one more pair is to be kept, None for nowhere: each is kept with the same probability.
+
+        This is Vitter's algorithm R.
+        """
+        if not self.is_on:
+            return None
+        self._offered += 1
+        if self._offered <= self._capacity:
+            return self._offered - 1
+        place = self._random.randrange(self._offered)
+        return place if place < self._capacity else None
+
+    def keep(self, place: int, view: dict[str, Any]) -> None:
+        """Keep a pair, as `view` shows it, instead of what was in its place."""
+        self._kept[place] = view
+
+    def view(self, call: Call, outcomes: tuple[Outcome, Outcome], comparison: Comparison) -> dict[str, Any]:
+        """Return what may be kept of a pair; this changes nothing and takes its time."""
         return {
             "request": {
                 "protocol": call.protocol.value,
                 "method": call.method,
                 # A query may hold anything.
-                "path": call.target.partition("?")[0],
-                "id": call.header("x-request-id"),
+                "path": call.target.partition("?")[0][:_LONGEST_WORD],
+                "id": call.header("x-request-id")[:_LONGEST_WORD],
                 **self._content(call.header("content-type"), call.body),
             },
             "baseline": self._outcome(outcomes[0]),
@@ -92,8 +106,10 @@ class Reservoir:
     def _content(self, content_type: str, body: bytes) -> dict[str, Any]:
         kept = self._redact(body, self._paths)
         part = kept[:LARGEST_PART]
-        content: dict[str, Any] = {"contentType": content_type, "size": len(body), "whole": len(kept) == len(part)}
+        whole = len(kept) == len(part)
+        content: dict[str, Any] = {"contentType": content_type[:_LONGEST_WORD], "size": len(body), "whole": whole}
         try:
-            return {**content, "text": part.decode("utf-8")}
+            # A character that was cut through is left out.
+            return {**content, "text": codecs.getincrementaldecoder("utf-8")().decode(part, final=whole)}
         except UnicodeDecodeError:
             return {**content, "base64": base64.b64encode(part).decode()}

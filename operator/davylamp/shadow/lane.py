@@ -1,7 +1,7 @@
 """One rollout's way through the comparator: take, wait, replay to both variants, compare, count.
 
 Rule 1: what cannot wait is dropped, the newest first, and counted; whoever sent it has its answer already.
-Rule 2: nothing large is looked at on the event loop, so that whoever sends the next request does not wait for it.
+Rule 2: what may take long is done beside the event loop, so that whoever sends the next request never waits for it.
 Rule 3: a pair is two calls one after the other, in random order, so that neither variant is the one that finds the
 machine warm.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Any, Final, TypeVar
 from typing import Protocol as Port
 
 import structlog
@@ -33,8 +33,9 @@ from davylamp.shadow.telemetry import Pair, Tallies
 
 #: Compares two answers to a call, first the baseline's.
 Compare = Callable[[Call, Outcome, Outcome, Rules], Comparison]
-#: Bytes of a request and both its answers that are looked at on the event loop; more may take milliseconds.
+#: Bytes of a request and both its answers that are compared on the event loop; more may take many milliseconds.
 LARGEST_ON_LOOP: Final = 64 * 2**10
+T = TypeVar("T")
 _log: Final = structlog.get_logger("davylamp")
 
 
@@ -59,7 +60,7 @@ class Means:
     room
         What may be held.
     aside
-        Looks at what is large, one pair at a time: more would wait for the same processor.
+        Does what may take long, one after the other: two at once would wait for the same processor.
     """
 
     compare: Compare
@@ -243,28 +244,35 @@ class Lane:
         if self._restraint.holds(self._loop.time()):
             self.refuse(Reception.BACKED_OFF)
             return
-        call = self._call(arrived)
+        call = await self._call(arrived)
         if call is None:
             return
         self._tallies.received(Reception.SAMPLED)
         outcomes = await self._both(call, pair)
-        if _size(call, outcomes) <= LARGEST_ON_LOOP:
-            comparison = self._looked_at(call, outcomes, pair)
+        if _is_quick(call, outcomes, task.rules):
+            comparison = self._means.compare(call, *outcomes, task.rules)
         else:
-            comparison = await self._loop.run_in_executor(self._means.aside, self._looked_at, call, outcomes, pair)
+            comparison = await self._aside(self._means.compare, call, *outcomes, task.rules)
+        if comparison.disagrees and pair is Pair.CANDIDATE:
+            await self._capture(call, outcomes, comparison)
         self._tallies.compared(pair, comparison, outcomes, task.slowdown)
 
-    def _looked_at(self, call: Call, outcomes: tuple[Outcome, Outcome], pair: Pair) -> Comparison:
-        comparison = self._means.compare(call, *outcomes, self.task.rules)
-        if comparison.disagrees and pair is Pair.CANDIDATE:
-            self.reservoir.offer(call, outcomes, comparison)
-        return comparison
+    async def _capture(self, call: Call, outcomes: tuple[Outcome, Outcome], comparison: Comparison) -> None:
+        reservoir = self.reservoir
+        place = reservoir.place()
+        if place is not None:
+            reservoir.keep(place, await self._aside(reservoir.view, call, outcomes, comparison))
 
-    def _call(self, arrived: Arrived) -> Call | None:
-        replay = self.task.replay
+    async def _aside(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return what a function makes of its arguments, without the event loop's time."""
+        return await self._loop.run_in_executor(self._means.aside, function, *arguments)
+
+    async def _call(self, arrived: Arrived) -> Call | None:
+        replay, body = self.task.replay, arrived.body
         codings = ",".join(value for name, value in arrived.headers if name == "content-encoding")
         try:
-            body = decoded(arrived.body, codings, replay.max_body) if codings else arrived.body
+            if codings:
+                body = await self._aside(decoded, body, codings, replay.max_body)
         except CodingError:
             self.refuse(Reception.UNDECODABLE)
             return None
@@ -290,6 +298,8 @@ class Lane:
         return outcome
 
 
-def _size(call: Call, outcomes: tuple[Outcome, Outcome]) -> int:
+def _is_quick(call: Call, outcomes: tuple[Outcome, Outcome], rules: Rules) -> bool:
+    """Return whether two answers can be compared on the event loop; what a JSONPath takes cannot be foretold."""
     answers = (outcome.result for outcome in outcomes)
-    return len(call.body) + sum(len(answer.body) for answer in answers if isinstance(answer, Answer))
+    size = len(call.body) + sum(len(answer.body) for answer in answers if isinstance(answer, Answer))
+    return size <= LARGEST_ON_LOOP and not rules.select and not rules.ignore

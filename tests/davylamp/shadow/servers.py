@@ -179,10 +179,10 @@ async def received(comparator: Comparator, outcome: str, number: float = 1) -> N
     await counted(comparator, "requests_total", number, outcome=outcome)
 
 
-async def get(comparator: Comparator, path: str) -> tuple[int, str]:
+async def get(comparator: Comparator, path: str, method: str = "GET") -> tuple[int, str]:
     """Return status and text of the admin port's answer."""
     async with (
         aiohttp.ClientSession() as session,
-        session.get(f"http://{HOST}:{comparator.admin_port}{path}") as answer,
+        session.request(method, f"http://{HOST}:{comparator.admin_port}{path}") as answer,
     ):
         return answer.status, await answer.text()

@@ -30,8 +30,14 @@ def offered(number: int, pairs: int, randomness: Random) -> list[str]:
     reservoir = Reservoir(Capture(pairs, ("$.name",)), keep, randomness)
     for each in range(number):
         call = Call("POST", "/a?user=Davy", (("x-request-id", str(each)), ("x-tenant", "b")), b'{"name":"Davy"}')
-        reservoir.offer(call, (FIRST, SECOND), COMPARISON)
+        offer(reservoir, call)
     return [pair["request"]["id"] for pair in reservoir.pairs]
+
+
+def offer(reservoir: Reservoir, call: Call) -> None:
+    place = reservoir.place()
+    if place is not None:
+        reservoir.keep(place, reservoir.view(call, (FIRST, SECOND), COMPARISON))
 
 
 def random(seed: int) -> Random:
@@ -58,7 +64,7 @@ def test_each_pair_is_as_likely_to_be_kept_as_any_other() -> None:
 def test_a_pair_is_kept_redacted_and_without_headers_or_query() -> None:
     reservoir = Reservoir(Capture(1, ("$.name",)), keep, random(1))
     call = Call("POST", "/a?user=Davy", (("x-request-id", "7"), ("x-tenant", "Davy")), b'{"name":"Davy"}')
-    reservoir.offer(call, (FIRST, SECOND), COMPARISON)
+    offer(reservoir, call)
 
     assert reservoir.pairs == [
         {
@@ -90,12 +96,22 @@ def test_a_pair_is_kept_redacted_and_without_headers_or_query() -> None:
 
 def test_bodies_are_kept_up_to_a_size_and_as_base64_where_they_are_no_text() -> None:
     reservoir = Reservoir(Capture(1), lambda body, _: body, random(1))
-    reservoir.offer(Call("POST", "/a", (), b"\xff" * 10**6), (FIRST, SECOND), COMPARISON)
+    offer(reservoir, Call("POST", "/a", (), b"\xff" * 10**6))
 
     (pair,) = reservoir.pairs
     assert (pair["request"]["size"], pair["request"]["whole"]) == (10**6, False)
     assert len(pair["request"]["base64"]) == -(-LARGEST_PART // 3) * 4
     assert json.loads(json.dumps(pair)) == pair
+
+
+def test_a_long_text_is_cut_between_two_characters_and_no_word_is_longer_than_a_line() -> None:
+    reservoir = Reservoir(Capture(1), lambda body, _: body, random(1))
+    text = "a" + "é" * LARGEST_PART
+    offer(reservoir, Call("POST", "/" + "a" * 10**4, (("x-request-id", "b" * 10**4),), text.encode()))
+
+    request = reservoir.pairs[0]["request"]
+    assert request["text"] == "a" + "é" * (LARGEST_PART // 2 - 1)
+    assert (len(request["path"]), len(request["id"])) == (256, 256)
 
 
 def test_who_cannot_redact_keeps_nothing() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
+import threading
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,15 +15,19 @@ import brotli
 import pytest
 import zstandard
 
+from davylamp.runtime.comparator import redact
+from davylamp.shadow.comparing import compare as real_compare
 from davylamp.shadow.comparison import Comparison
 from davylamp.shadow.exchange import Call, Failure, Outcome
 from davylamp.shadow.room import Room
-from davylamp.shadow.task import Replay, Rules
+from davylamp.shadow.task import Capture, Replay, Rules
 from tests.davylamp.shadow.servers import (
+    INFER,
     OK,
     compare,
     comparing,
     counted,
+    get,
     port,
     received,
     request,
@@ -130,6 +136,15 @@ async def test_a_request_that_is_sent_again_is_a_duplicate() -> None:
             await send(port(comparator), request(request_id=str(number)))
         await received(comparator, "Duplicate", 2)
         await received(comparator, "Sampled", 3)
+
+
+async def test_the_same_question_asked_twice_is_two_requests_where_no_id_tells_them_apart() -> None:
+    nameless = request(BODY).replace(b"x-request-id: 1\r\n", b"")
+    async with comparing(NOBODY) as comparator:
+        await send(port(comparator), nameless, nameless, answers=2)
+        await received(comparator, "Sampled", 2)
+
+        assert value(comparator, "requests_total", outcome="Duplicate") == 0
 
 
 async def test_a_share_of_the_requests_is_sampled_and_a_share_of_these_is_noise() -> None:
@@ -336,3 +351,104 @@ async def test_a_comparison_that_fails_unexpectedly_is_counted_and_ends_nothing(
         await until_idle(comparator)
 
         assert value(comparator, "held_bytes") == 0
+
+
+class Held:
+    """Holds up the comparison of one request, and notes which thread compares which."""
+
+    def __init__(self, request_id: str) -> None:
+        self._request_id = request_id
+        self.begun = asyncio.Event()
+        self.go_on = threading.Event()
+        self.threads: dict[str, int] = {}
+        self._loop = asyncio.get_running_loop()
+
+    def compare(self, call: Call, *what: Any) -> Comparison:
+        request_id = call.header("x-request-id")
+        self.threads[request_id] = threading.get_ident()
+        if request_id == self._request_id:
+            self._loop.call_soon_threadsafe(self.begun.set)
+            assert self.go_on.wait(20)
+        return compare(call, *what)
+
+
+LARGE = b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n" + b"x" * 100000
+
+
+@pytest.mark.parametrize(
+    ("answer", "rules"), [(LARGE, Rules()), (OK, Rules(select=("$..*",))), (OK, Rules(ignore=("$.id",)))]
+)
+async def test_whoever_sends_the_next_request_does_not_wait_for_a_comparison_that_takes_long(
+    answer: bytes, rules: Rules
+) -> None:
+    held = Held("1")
+    async with (
+        upstream(answer) as variant,
+        comparing(task(variant.address, variant.address, rules=rules), compare=held.compare) as comparator,
+    ):
+        await send(port(comparator), request(request_id="1"))
+        await held.begun.wait()
+
+        assert b"202 Accepted" in await send(port(comparator), request(request_id="2"))
+        held.go_on.set()
+        await counted(comparator, "pairs_total", 2, pair="candidate")
+
+    assert len(set(held.threads.values())) == 1
+    assert threading.get_ident() not in held.threads.values()
+
+
+async def test_small_answers_are_compared_where_they_arrive() -> None:
+    held = Held("")
+    async with (
+        upstream() as variant,
+        comparing(task(variant.address, variant.address), compare=held.compare) as comparator,
+    ):
+        await send(port(comparator), request(BODY))
+        await counted(comparator, "pairs_total", pair="candidate")
+
+    assert held.threads == {"1": threading.get_ident()}
+
+
+async def test_a_rollout_can_end_in_the_middle_of_a_long_comparison() -> None:
+    held = Held("1")
+    async with (
+        upstream(LARGE) as variant,
+        comparing(task(variant.address, variant.address), compare=held.compare) as comparator,
+    ):
+        await send(port(comparator), request(request_id="1"))
+        await held.begun.wait()
+        await comparator.set_tasks([])
+        held.go_on.set()
+
+        assert value(comparator, "pairs_total", pair="candidate") is None
+
+
+async def test_a_secret_that_a_rule_names_is_never_shown() -> None:
+    answers = []
+    for label in (1, 2):
+        output = {"name": "label", "shape": [1], "datatype": "INT64", "data": [label], "secret": "hunter2"}
+        body = json.dumps({"outputs": [output], "secret": "hunter2"})
+        answers.append(f"HTTP/1.1 200 OK\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode())
+    asked = b'{"secret": ["hunter2"], "inputs": [1], "user": {"secret": "hunter2"}}'
+    capture = Capture(5, redact=("$..secret",))
+    async with (
+        upstream(answers[0]) as first,
+        upstream(answers[1]) as second,
+        comparing(
+            task(first.address, second.address, capture=capture), redact=redact, compare=real_compare
+        ) as comparator,
+    ):
+        await send(port(comparator), request(asked, target=f"{INFER}?key=hunter2"))
+        await send(port(comparator), request(asked[:-1], request_id="2"))
+        await counted(comparator, "disagreements_total", 2, pair="candidate")
+        status, shown = await get(comparator, "/captures/ml/credit")
+        _, metrics = await get(comparator, "/metrics")
+
+    assert (status, shown.count('"baseline"'), shown.count("[redacted]")) == (200, 2, 11)
+    assert "hunter2" not in shown + metrics
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+async def test_captures_can_be_read_and_nothing_else(method: str) -> None:
+    async with comparing(task("127.0.0.1:1", "127.0.0.1:1", capture=Capture(5))) as comparator:
+        assert (await get(comparator, "/captures/ml/credit", method))[0] == 405

@@ -10,7 +10,7 @@ from scipy.stats import binomtest, chi2_contingency
 
 from davylamp.shadow.exchange import Protocol
 from davylamp.shadow.reception import Arrived
-from davylamp.shadow.sampling import Purpose, RecentRequests, Sampler, identity
+from davylamp.shadow.sampling import Purpose, RecentRequests, Sampler, identity, repetition
 
 ARRIVED = Arrived("POST", "/v2/models/a/infer", (("x-request-id", "1"),), b"body")
 IDS = [number.to_bytes(16) for number in range(20000)]
@@ -35,6 +35,28 @@ def test_a_request_without_an_id_is_known_by_its_content(headers: tuple[tuple[st
     assert identity(nameless) == identity(replace(nameless, headers=(("x-tenant", "a"),)))
     others = replace(nameless, method="PUT"), replace(nameless, target="/"), replace(nameless, body=b"")
     assert len({identity(each) for each in (nameless, *others)}) == 4
+
+
+def test_a_request_without_an_id_of_its_own_is_known_by_its_trace() -> None:
+    traced = replace(ARRIVED, headers=(("traceparent", "00-a-b-01"),))
+
+    assert identity(traced) == identity(replace(traced, body=b"other"))
+    assert identity(traced) != identity(replace(traced, headers=(("traceparent", "00-a-c-01"),)))
+    assert identity(replace(traced, headers=(*traced.headers, *ARRIVED.headers))) == identity(ARRIVED)
+
+
+@pytest.mark.parametrize("header", ["x-request-id", "traceparent"])
+def test_a_repetition_has_the_same_id_and_content_and_may_differ_in_all_else(header: str) -> None:
+    sent = replace(ARRIVED, headers=((header, "1"),))
+
+    assert repetition(sent) == repetition(replace(sent, headers=(("x-retry", "1"), (header, "1"))))
+    others = replace(sent, headers=((header, "2"),)), replace(sent, body=b"other"), replace(sent, target="/")
+    assert len({repetition(each) for each in (sent, *others)}) == 4
+
+
+@pytest.mark.parametrize("headers", [(), (("x-request-id", ""), ("x-tenant", "a"))])
+def test_nothing_is_a_repetition_that_has_no_id(headers: tuple[tuple[str, str], ...]) -> None:
+    assert repetition(replace(ARRIVED, headers=headers)) is None
 
 
 def test_parts_of_the_content_do_not_run_into_each_other() -> None:

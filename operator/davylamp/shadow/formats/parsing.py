@@ -5,6 +5,7 @@ Rule 2: what walks through a whole document first lets `within_bounds` walk thro
 """
 
 import json
+import math
 from itertools import chain
 from typing import Any, Final
 
@@ -40,23 +41,31 @@ def parsed(body: bytes) -> Any:
         raise UnreadableError(Fault.FORM) from None
 
 
-def within_bounds(value: Any) -> Any:
+def within_bounds(value: Any, *, most_values: float = math.inf) -> Any:
     """Return the document, if it is neither too deep nor has too many keys, objects or lists.
+
+    Parameters
+    ----------
+    value
+        As `parsed` returns it.
+    most_values
+        Of any kind, each as often as it stands there; without a limit the size of the body is one.
 
     Raises
     ------
     UnreadableError
         If it is over a bound.
     """
-    keys = containers = 0
+    keys = containers = values = 0
     level = [value]
     for _ in range(MOST_DEPTH + 1):
         objects = [entry for entry in level if type(entry) is dict]
+        lists = [entry for entry in level if type(entry) is list]
         keys += sum(map(len, objects))
         containers += len(level)
-        if keys > MOST_KEYS or containers > MOST_CONTAINERS:
+        values += sum(map(len, objects)) + sum(map(len, lists))
+        if keys > MOST_KEYS or containers > MOST_CONTAINERS or values > most_values:
             break
-        lists = (entry for entry in level if type(entry) is list)
         inside = chain(chain.from_iterable(lists), chain.from_iterable(entry.values() for entry in objects))
         level = [entry for entry in inside if type(entry) is list or type(entry) is dict]
         if not level:

@@ -46,7 +46,7 @@ def redacted(body: bytes, content_type: str, paths: Sequence[str]) -> str:
 def _blotted(body: bytes, paths: Sequence[str]) -> str:
     try:
         document = within_bounds(parsed(body))
-        nodes = [node for path in paths for node in matches(document, path)]
+        nodes = [node for found in matches(document, paths).values() for node in found]
     except (UnreadableError, SpecError):
         return _summary(body)
     if any(node.parent is None for node in nodes):

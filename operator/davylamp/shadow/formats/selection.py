@@ -1,16 +1,49 @@
-"""JSONPath (RFC 9535): what of a document is compared, and what is not."""
+"""JSONPath (RFC 9535): what of a document is compared, and what is not.
 
-from collections.abc import Iterable, Sequence
+Rule 1: a path costs no more than a bounded number of looks, whatever it says and wherever it is used.
+Rule 2: so a filter looks at what it is about and at nothing else, and knows no regular expression: either could take
+hours for one document.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
-import jsonpath_rfc9535 as jsonpath
-from jsonpath_rfc9535 import JSONPathError, JSONPathNode, JSONPathQuery
+from jsonpath_rfc9535 import JSONPathEnvironment, JSONPathError, JSONPathNode, JSONPathQuery
+from jsonpath_rfc9535.filter_expressions import (
+    ComparisonExpression,
+    Expression,
+    FilterExpression,
+    FilterQuery,
+    FunctionExtension,
+    LogicalExpression,
+    PrefixExpression,
+    RelativeFilterQuery,
+)
+from jsonpath_rfc9535.segments import JSONPathRecursiveDescentSegment
+from jsonpath_rfc9535.selectors import FilterSelector, IndexSelector, JSONPathSelector, NameSelector
 
 from davylamp.errors import SpecError
 from davylamp.shadow.formats.arrays import columns_of
 from davylamp.shadow.formats.parsing import within_bounds
 from davylamp.shadow.formats.reading import Document, Fault, Tensors, UnreadableError
+
+#: Values that all paths together may look at in one document: each half a microsecond or so.
+MOST_LOOKS: Final = 1_000_000
+#: Values that all paths together may find on their way: each some hundred bytes.
+MOST_FOUND: Final = 100_000
+
+
+class _Environment(JSONPathEnvironment):
+    """What paths may be made of."""
+
+    def setup_function_extensions(self) -> None:
+        super().setup_function_extensions()
+        for name in ("match", "search"):
+            del self.function_extensions[name]
+
+
+_ENVIRONMENT: Final = _Environment()
 
 
 @lru_cache(maxsize=1024)
@@ -20,33 +53,109 @@ def query(path: str) -> JSONPathQuery:
     Raises
     ------
     SpecError
-        If it is none.
+        If it is none, or one that is not looked for.
     """
     try:
-        return jsonpath.compile(path)
+        read = _ENVIRONMENT.compile(path)
     except (JSONPathError, ValueError, RecursionError) as error:
         raise SpecError(f"{path[:100]!r} is no JSONPath: {str(error)[:200]}") from None
+    selectors = (selector for segment in read.segments for selector in segment.selectors)
+    filters = (selector.expression for selector in selectors if isinstance(selector, FilterSelector))
+    for asked in (inner for expression in filters for inner in _queries(expression)):
+        if not isinstance(asked, RelativeFilterQuery) or not asked.query.singular_query():
+            raise SpecError(f"{path[:100]!r} is not looked for: a filter may only ask for @ and one place in it")
+    return read
 
 
-def matches(document: Any, path: str) -> list[JSONPathNode]:
-    """Return what a path finds.
+def _queries(expression: Expression) -> Iterator[FilterQuery]:
+    """Yield what a filter looks at."""
+    match expression:
+        case FilterQuery():
+            yield expression
+        case FilterExpression(expression=inner) | PrefixExpression(right=inner):
+            yield from _queries(inner)
+        case LogicalExpression() | ComparisonExpression():
+            yield from _queries(expression.left)
+            yield from _queries(expression.right)
+        case FunctionExtension():
+            for argument in expression.args:
+                yield from _queries(argument)
+        case _:  # a literal
+            pass
+
+
+class _Search:
+    """Looks for paths in one document, within the bounds for all of them.
 
     Parameters
     ----------
     document
         Within the bounds.
-    path
-        The JSONPath.
+    """
+
+    def __init__(self, document: Any) -> None:
+        self._document = document
+        self._looks = 0
+        self._found = 0
+
+    def found(self, path: str) -> list[JSONPathNode]:
+        """Return what a path finds, in the order of the document."""
+        nodes = [JSONPathNode(value=self._document, location=(), parent=None, root=self._document)]
+        for segment in query(path).segments:
+            reached = self._with_all_inside(nodes) if isinstance(segment, JSONPathRecursiveDescentSegment) else nodes
+            nodes = [
+                child for node in reached for selector in segment.selectors for child in self._chosen(node, selector)
+            ]
+        return nodes
+
+    def _with_all_inside(self, nodes: list[JSONPathNode]) -> Iterator[JSONPathNode]:
+        pending = nodes[::-1]
+        while pending:
+            node = pending.pop()
+            yield node
+            value: Any = node.value
+            if isinstance(value, dict | list):
+                self._look(len(value))
+                entries = value.items() if isinstance(value, dict) else enumerate(value)
+                holders = [(key, entry) for key, entry in entries if isinstance(entry, dict | list)]
+                pending.extend(node.new_child(entry, key, node) for key, entry in reversed(holders))
+
+    def _chosen(self, node: JSONPathNode, selector: JSONPathSelector) -> list[JSONPathNode]:
+        value: Any = node.value
+        one = isinstance(selector, NameSelector | IndexSelector) or not isinstance(value, dict | list)
+        self._look(1 if one else len(value))
+        chosen = list(selector.resolve(node))
+        self._found += len(chosen)
+        if self._found > MOST_FOUND:
+            raise UnreadableError(Fault.BOUND)
+        return chosen
+
+    def _look(self, times: int) -> None:
+        self._looks += times
+        if self._looks > MOST_LOOKS:
+            raise UnreadableError(Fault.BOUND)
+
+
+def matches(document: Any, paths: Sequence[str]) -> dict[str, list[JSONPathNode]]:
+    """Return what each path finds.
+
+    Parameters
+    ----------
+    document
+        Within the bounds.
+    paths
+        JSONPaths.
 
     Raises
     ------
     SpecError
-        If it is none.
+        If one of them is none.
     UnreadableError
-        If looking for it takes more levels than are read.
+        If it takes too much to look for them.
     """
+    search = _Search(document)
     try:
-        return list(query(path).finditer(document))
+        return {path: search.found(path) for path in paths}
     except (JSONPathError, RecursionError):
         raise UnreadableError(Fault.BOUND) from None
 
@@ -62,7 +171,7 @@ def without(document: Any, paths: Sequence[str]) -> Any:
     if not paths:
         return document
     within_bounds(document)
-    nodes = [node for path in paths for node in matches(document, path)]
+    nodes = [node for found in matches(document, paths).values() for node in found]
     if any(node.parent is None for node in nodes):
         raise UnreadableError(Fault.FORM)
     _remove(nodes)
@@ -75,12 +184,14 @@ def selected(document: Any, paths: Sequence[str]) -> Tensors | Document:
     Raises
     ------
     UnreadableError
-        If they find nothing, or if the document is over a bound.
+        If they find nothing, or if the document, or all that is found in it, is over a bound.
     """
     within_bounds(document)
-    found = {path: [node.value for node in matches(document, path)] for path in paths}
+    found = {path: [node.value for node in nodes] for path, nodes in matches(document, paths).items()}
     if not any(found.values()):
         raise UnreadableError(Fault.FORM)
+    # Paths may find the same places again and again.
+    within_bounds(found, most_values=MOST_LOOKS)
     return columns_of(found) or Document(found)
 
 
