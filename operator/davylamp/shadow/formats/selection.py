@@ -30,6 +30,8 @@ from davylamp.shadow.formats.reading import Document, Fault, Tensors, Unreadable
 
 #: Values that all paths together may look at in one document: each half a microsecond or so.
 MOST_LOOKS: Final = 1_000_000
+#: For how many looks one of a filter counts.
+_FILTER: Final = 4
 #: Values that all paths together may find on their way: each some hundred bytes.
 MOST_FOUND: Final = 100_000
 
@@ -123,7 +125,7 @@ class _Search:
     def _chosen(self, node: JSONPathNode, selector: JSONPathSelector) -> list[JSONPathNode]:
         value: Any = node.value
         one = isinstance(selector, NameSelector | IndexSelector) or not isinstance(value, dict | list)
-        self._look(1 if one else len(value))
+        self._look((1 if one else len(value)) * (_FILTER if isinstance(selector, FilterSelector) else 1))
         chosen = list(selector.resolve(node))
         self._found += len(chosen)
         if self._found > MOST_FOUND:
