@@ -14,6 +14,8 @@ from davylamp.api.v1alpha1.crdgen import crd
 from davylamp.api.v1alpha1.kinds import API_VERSION, KINDS, Kind
 from davylamp.core import model
 from davylamp.runtime import telemetry
+from davylamp.runtime.comparator import ComparatorProcess
+from davylamp.runtime.comparator_settings import ComparatorSettings
 from docs.picture import picture
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -58,6 +60,21 @@ def reasons() -> str:
         "`status.phase` is a summary for people. `status.reason` and the `reason` of each condition are one word for\n"
         "the situation; `status.message` says the same in a sentence, with the numbers. Words are only ever added.\n\n"
         f"## Phases\n\n| phase | meaning |\n|---|---|\n{phases}\n## Reasons\n\n| reason | meaning |\n|---|---|\n{words}"
+    )
+
+
+def comparator_metrics() -> str:
+    """Return the part of the page of metrics about the comparator."""
+    registry = ComparatorProcess(ComparatorSettings("ml")).comparator.registry
+    rows = "".join(
+        f"| `{each.name}` | {each.type} | {', '.join(f'`{label}`' for label in each.labels)} | {each.meaning} |\n"
+        for each in registry.described()
+    )
+    return (
+        "\n## The comparator\n\n"
+        "What `davylamp shadow` shows at `/metrics`. The metrics of a rollout are there while it is served, and no\n"
+        "longer; divergences only where there are scores.\n\n"
+        f"| metric | type | labels | meaning |\n|---|---|---|---|\n{rows}"
     )
 
 
@@ -143,7 +160,7 @@ def rendered() -> dict[Path, str]:
     pages = {REFERENCE / f"{kind.name.lower()}.md": resource(kind) for kind in KINDS}
     return {
         **pages,
-        REFERENCE / "metrics.md": _GENERATED + telemetry.page(),
+        REFERENCE / "metrics.md": _GENERATED + telemetry.page() + comparator_metrics(),
         REFERENCE / "reasons.md": reasons(),
         PICTURE: picture((ROOT / PICTURE).with_suffix(".yaml")),
     }

@@ -1,6 +1,6 @@
 """Calls of a variant over gRPC (HTTP/2 without TLS), one message each way, as bytes."""
 
-import asyncio
+from time import perf_counter
 from typing import Any, Final
 
 import grpc
@@ -47,15 +47,14 @@ class GrpcCaller:
 
     async def call(self, call: Call) -> Outcome:
         """Send a call and return what became of it."""
-        loop = asyncio.get_running_loop()
-        start = loop.time()
+        start = perf_counter()
         running = self._channel.unary_unary(call.target)(call.body, metadata=call.headers, timeout=self._timeout)
         try:
             message = await running
             result: Answer | Failure = Answer(0, _headers(await running.trailing_metadata()), message, Protocol.GRPC)
         except grpc.aio.AioRpcError as error:
-            result = _failed(error, late=loop.time() - start >= 0.99 * self._timeout)
-        return Outcome(result, loop.time() - start)
+            result = _failed(error, late=perf_counter() - start >= 0.99 * self._timeout)
+        return Outcome(result, perf_counter() - start)
 
     async def close(self) -> None:
         """Close the connection."""

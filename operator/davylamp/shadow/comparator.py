@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import structlog
 from aiohttp import web
-from prometheus_client import CollectorRegistry
 
 from davylamp.shadow import admin
 from davylamp.shadow.capturing import Redact, keep_nothing
@@ -18,7 +17,7 @@ from davylamp.shadow.receiving import HttpListener, Patience
 from davylamp.shadow.receiving_grpc import GrpcListener
 from davylamp.shadow.room import Room
 from davylamp.shadow.task import Task
-from davylamp.shadow.telemetry import Tallies, Telemetry
+from davylamp.shadow.telemetry import Registry, Tallies, Telemetry
 
 #: Namespace and name of a rollout.
 Name = tuple[str, str]
@@ -106,7 +105,7 @@ class Comparator:
         self.admin_port = 0
 
     @property
-    def registry(self) -> CollectorRegistry:
+    def registry(self) -> Registry:
         """All metrics."""
         return self._telemetry.registry
 

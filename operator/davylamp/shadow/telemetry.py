@@ -7,15 +7,19 @@ Rule 2: every label is of a closed set, but the two that name the rollout.
 
 from bisect import bisect_right
 from collections import Counter as Counts
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.registry import Collector
 
-from davylamp.shadow.comparison import Comparison, Difference, Measure, Unread
+from davylamp.shadow.buckets import LATENCY_BUCKETS, MEASURES, SHARE_BUCKETS
+from davylamp.shadow.comparison import Comparison, Difference, Unread
 from davylamp.shadow.exchange import Answer, Outcome
 from davylamp.shadow.reception import Reception
+from davylamp.shadow.score_divergences import ScoreDivergences
 
 
 class Pair(StrEnum):
@@ -35,43 +39,54 @@ class Side(StrEnum):
 
 SCORE_EDGES: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 CONFIDENCE_EDGES: Final = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-# fmt: off
-LATENCY_BUCKETS: Final = (
-    0.0005, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075,
-    0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0,
-)
-# fmt: on
-SHARE_BUCKETS: Final = tuple(round(edge * 0.05, 2) for edge in range(1, 21))
-_SIZES: Final = (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
-_CHANGES: Final = (-0.5, -0.2, -0.1, -0.05, -0.02, -0.01, -0.001, 0.0, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-_LIKENESS: Final = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
-_MEASURES: Final[dict[Measure, tuple[str, tuple[float, ...]]]] = {
-    Measure.MAX_ABSOLUTE: ("max_absolute_difference", _SIZES),
-    Measure.MEAN_ABSOLUTE: ("mean_absolute_difference", _SIZES),
-    Measure.ULPS: ("ulps", (0.0, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 65536.0, 2.0**24)),
-    Measure.TOP_K_OVERLAP: ("top_k_overlap", (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 1.0)),
-    Measure.KL: ("kl_divergence", (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.1, 0.5, 1.0, 5.0)),
-    Measure.JS: ("js_divergence", (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.1, 0.2, 0.5, 0.7)),
-    Measure.RANK_CORRELATION: ("rank_correlation", (-0.5, *_LIKENESS)),
-    Measure.FLIP_MARGIN: ("flip_margin", (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)),
-    Measure.SCORE_CHANGE: ("score_change", _CHANGES),
-    Measure.SIMILARITY: ("similarity", _LIKENESS),
-    Measure.LENGTH_RATIO: ("length_ratio", (0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.01, 1.1, 1.25, 1.5, 2.0, 4.0, 10.0)),
-    Measure.FIRST_DIFFERENCE: ("first_difference_tokens", (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)),
-    Measure.LOG_PROBABILITY_CHANGE: ("log_probability_change", (-5.0, -2.0, -1.0, *_CHANGES, 1.0, 2.0, 5.0)),
-    Measure.COSINE: ("cosine", (-0.5, *_LIKENESS)),
-}
 _ROLLOUT: Final = ("namespace", "rollout")
 _PAIR: Final = (*_ROLLOUT, "pair")
 _P: Final = "davylamp_shadow_"
-Metric = Counter | Gauge | Histogram
+Shown = Counter | Gauge | Histogram
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One metric as people read of it: the name that a query uses, its type, its labels and its meaning."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    meaning: str
+
+
+class Registry(CollectorRegistry):
+    """A registry that does not show when each series began: nothing reads that, and it is a series for each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: list[Any] = []
+
+    def register(self, collector: Collector) -> None:
+        """Show a metric from now on."""
+        super().register(collector)
+        self._made.append(collector)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return what is shown now."""
+        for family in super().collect():
+            family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
+            yield family
+
+    def described(self) -> Iterator[Described]:
+        """Yield all metrics, in the order in which they were made."""
+        for collector in self._made:
+            labels = collector.labels if isinstance(collector, ScoreDivergences) else collector._labelnames  # noqa: SLF001 - no other way
+            for family in collector.describe():
+                name = f"{family.name}_total" if family.type == "counter" else family.name
+                yield Described(name, family.type, tuple(labels), family.documentation)
 
 
 class Telemetry:
     """All metrics of one process, in a registry of their own."""
 
     def __init__(self) -> None:
-        self.registry = made = CollectorRegistry()
+        self.registry = made = Registry()
 
         def counter(name: str, meaning: str, *labels: str) -> Counter:
             return Counter(_P + name, meaning, (*_ROLLOUT, *labels), registry=made)
@@ -99,17 +114,17 @@ class Telemetry:
         self.failures = counter("failures", "Pairs whose comparison failed unexpectedly.")
         self.latency = histogram("latency_seconds", "Of the answers of timed pairs.", LATENCY_BUCKETS, "variant")
         self.score = histogram("score", "Scores of compared pairs.", SHARE_BUCKETS, "variant")
+        made.register(ScoreDivergences(self.score))
         self.confidence = histogram("confidence", "Confidences of compared pairs.", SHARE_BUCKETS, "variant")
         self.measures = {
-            measure: histogram(name, f"{measure.value} of compared pairs.", buckets)
-            for measure, (name, buckets) in _MEASURES.items()
+            measure: histogram(name, meaning, buckets) for measure, (name, meaning, buckets) in MEASURES.items()
         }
         self.waiting = gauge("waiting_requests", "Requests that wait to be replayed.")
         self.held = gauge("held_bytes", "Bytes of bodies that arrive, wait or are replayed.")
         self.replaying = gauge("replaying_pairs", "Pairs that are replayed now.")
         self.backing_off = gauge("backing_off", "1 while the variants are left alone.")
 
-    def metrics(self) -> Iterable[Metric]:
+    def metrics(self) -> Iterable[Shown]:
         """Return all metrics."""
         for each in vars(self).values():
             if isinstance(each, Counter | Gauge | Histogram):
