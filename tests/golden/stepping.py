@@ -77,8 +77,8 @@ def _spelled(action: Action | None) -> str:
     match action:
         case None:
             return "-"
-        case Raise(_, weight):
-            return f"raise to {weight}"
+        case Raise(_, weight, unmirror):
+            return f"raise to {weight}{', mirror off' if unmirror else ''}"
         case Lower(_, weight, ruling):
             return f"lower to {weight} ({ruling})"
         case Mirror(_, comparator):

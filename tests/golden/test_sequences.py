@@ -11,7 +11,7 @@ import pytest
 
 from tests.golden.stepping import Story, trace
 from tests.simulation.cluster import Cluster
-from tests.simulation.settings import Metrics
+from tests.simulation.settings import PLANS, Metrics
 
 FOLDER = Path(__file__).parent
 Change = Callable[[Cluster], None]
@@ -28,6 +28,19 @@ def delete(cluster: Cluster) -> None:
     cluster.change(deleting=True)
 
 
+def shadow_first(cluster: Cluster) -> None:
+    cluster.change(plan=next(plan for plan in PLANS if plan.comparator))
+    cluster.metrics = Metrics.INCONCLUSIVE
+
+
+def lose_comparator(cluster: Cluster) -> None:
+    cluster.comparator_ready = 0
+
+
+def have_comparator(cluster: Cluster) -> None:
+    cluster.comparator_ready = 2
+
+
 def lose_candidate(cluster: Cluster) -> None:
     cluster.candidate_ready = 0
 
@@ -41,6 +54,14 @@ STORIES: dict[str, tuple[Story, int]] = {
     ),
     "no-data-any-more": ({30: says(Metrics.INCONCLUSIVE), 50: says(Metrics.NO_DATA)}, 220),
     "candidate-lost": ({30: says(Metrics.INCONCLUSIVE), 50: lose_candidate}, 90),
+    "shadow-passed": ({0: shadow_first, 60: says(Metrics.PROVEN)}, 260),
+    "shadow-regressed": ({0: shadow_first, 60: says(Metrics.REGRESSED)}, 100),
+    "shadow-deleted": ({0: shadow_first, 60: delete}, 90),
+    "shadow-not-proven": ({0: shadow_first}, 720),
+    "shadow-without-a-comparator": (
+        {0: shadow_first, 10: lose_comparator, 60: have_comparator},
+        120,
+    ),
     "deleted": ({30: says(Metrics.INCONCLUSIVE), 50: delete}, 90),
 }
 

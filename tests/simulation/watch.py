@@ -303,6 +303,8 @@ class Watch:
             must(weights_of(before) == weights_of(after), "S2", "the mirror moved weights")
             attempt = read_marks(after).attempt
             must(attempt not in self.rolled_back, "S2", f"{attempt} was rolled back and is mirrored")
+        elif isinstance(change, Raise) and change.unmirror:
+            must(not mirrors(after), "S2", f"{change} leaves a mirror")
         elif isinstance(change, Raise | Lower):
             must(mirrors(before) == mirrors(after), "S2", f"{change} moved the mirror")
         else:

@@ -188,7 +188,7 @@ class Rollout:
         match action:
             case Prepare(attempt):
                 self.route = replace(self.route, prepared=True, attempt=attempt, asked=NONE, ruling=Ruling.CONTINUE)
-            case Raise(_, weight) | Lower(_, weight):
+            case Raise(weight=weight) | Lower(weight=weight):
                 self.route = replace(self.route, weight=weight, asked=weight)
                 self.world.set_weight(now, weight.percent)
             case Restore() | Repoint() | None:

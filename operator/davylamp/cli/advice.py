@@ -86,17 +86,17 @@ ADVICE: Final[Mapping[Reason, Advice]] = MappingProxyType(
             "The next step follows when the bake time is over and no gate is worse than Inconclusive."
         ),
         Reason.SAMPLING: Advice(
-            "The next step follows when both variants have served enough requests.",
-            "If traffic is scarce, lower minSamples of the step.",
+            "The next step follows when both variants have served enough requests, or enough pairs are compared.",
+            "If traffic is scarce, lower minSamples of the step, or shadow.minPairs.",
         ),
         Reason.PROVING: Advice(
-            "The candidate is promoted once every required gate has shown that it is no worse.",
+            "The candidate is promoted, or leaves the shadow, once every required gate has shown that it is no worse.",
             "More traffic brings evidence sooner. A gate with requiredForPromotion: false is not waited for.",
         ),
         Reason.DEADLINE: Advice(
             "The weight is held; evidence is still collected.",
-            "Give it more time (promotion.deadline), more traffic, or a wider margin; or delete the ModelRollout to "
-            "give the baseline its route back.",
+            "Give it more time (promotion.deadline, or the step's shadow.maxDuration), more traffic, or a wider margin;"
+            " or delete the ModelRollout to give the baseline its route back.",
         ),
         Reason.SUSPICION: Advice(
             "The weight does not rise while evidence of a regression is over half of its limit; at the limit the "

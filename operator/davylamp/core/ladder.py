@@ -9,7 +9,7 @@ from davylamp.core.case import Case, ended, enter, facts, hold, ruled, stay
 from davylamp.core.interference import put_beside
 from davylamp.core.model import ALL, NONE, Outcome, Phase, Reason, Ruling, Verdict, Weight
 from davylamp.core.moves import Decision, Raise, Repoint
-from davylamp.core.shadowing import began, waiting
+from davylamp.core.shadowing import begin, waiting
 from davylamp.core.world import RouteView
 
 #: How long a gateway may take to accept a route before people are told.
@@ -149,9 +149,7 @@ def _next(case: Case) -> Decision:
     if weight is None:
         progress = enter(case, step, case.progress.requested)
         if case.plan.steps[step].shadow is not None:
-            message = began(case, step)
-            progress = replace(progress, phase=Phase.PROGRESSING, reason=Reason.SHADOWING, message=message)
-            return Decision(progress, None, facts(replace(case, progress=progress), Reason.SHADOWING, message))
+            return begin(replace(case, progress=progress))
         message = f"the ladder pauses for {case.plan.steps[step].bake.total_seconds():.0f} s"
         return stay(replace(case, progress=progress), Phase.PAUSED, Reason.PAUSED_BY_STEP, message)
     message = f"step {step + 1} of {len(case.plan.steps)}: the candidate gets {weight}"
@@ -164,7 +162,8 @@ def _raise(case: Case, step: int, weight: Weight, message: str) -> Decision:
     """Return the decision to give more weight. With the weight there already, only the step changes."""
     promoting = step == len(case.plan.steps)
     reason = Reason.PROMOTION_STARTED if promoting else Reason.STEP_STARTED
-    action = None if weight == case.progress.requested else Raise(case.attempt, weight)
+    unmirror = bool(case.view.mirror) and (promoting or case.plan.shadow_at(step) is None)
+    action = None if weight == case.progress.requested else Raise(case.attempt, weight, unmirror)
     progress = enter(case, step, weight)
     if promoting:
         progress = ruled(replace(case, progress=progress), Ruling.PROMOTE, Reason.ALL_GATES_PASSED)

@@ -14,10 +14,14 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class Raise:
-    """Give the candidate more traffic. Status first, then the route, both by compare-and-swap."""
+    """Give the candidate more traffic. Status first, then the route, both by compare-and-swap.
+
+    With ``unmirror`` the same write takes the mirror off, for a step that does not ask for it.
+    """
 
     attempt: str
     weight: Weight
+    unmirror: bool = False
 
 
 @dataclass(frozen=True, slots=True)

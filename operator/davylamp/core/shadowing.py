@@ -49,6 +49,16 @@ def mirror(case: Case) -> Decision | None:
     return stay(case, case.climbing, Reason.SHADOWING, message, action=Mirror(case.attempt, wanted))
 
 
+def begin(case: Case) -> Decision:
+    """Begin a step of shadow traffic alone, with its mirror in the same look if somebody listens."""
+    step, steps = case.progress.step, len(case.plan.steps)
+    shadow, put_on = case.plan.shadow_alone(step), mirror(case)
+    share = 0.0 if shadow is None else 100 * shadow.sample
+    message = f"step {step + 1} of {steps}: in the shadow, both variants answer {share:.4g} % of the requests"
+    action = None if put_on is None else put_on.action
+    return stay(case, Phase.PROGRESSING, Reason.SHADOWING, message, action=action, tell=True)
+
+
 def waiting(case: Case) -> Decision | None:
     """Return what a step still waits for on shadow traffic; None if it waits for nothing, or mirrors nothing."""
     shadow = case.plan.shadow_at(case.progress.step)
@@ -113,12 +123,3 @@ def _proofs(case: Case) -> str:
 
 def _minutes(span: timedelta) -> str:
     return f"{span.total_seconds() / 60:g} min"
-
-
-def began(case: Case, step: int) -> str:
-    """Return what is said when a step of shadow traffic alone begins."""
-    shadow = case.plan.steps[step].shadow
-    share = 0.0 if shadow is None else 100 * shadow.sample
-    return (
-        f"step {step + 1} of {len(case.plan.steps)}: in the shadow, both variants answer {share:.4g} % of the requests"
-    )

@@ -232,7 +232,7 @@ class Operator:
         match action:
             case Prepare(attempt):
                 self.route = replace(self.route, prepared=True, attempt=attempt, asked=NONE, ruling=Ruling.CONTINUE)
-            case Raise(_, weight):
+            case Raise(weight=weight):
                 self.route = replace(self.route, weight=weight, asked=weight)
             case Lower(_, weight, ruling):
                 self.route = replace(self.route, weight=weight, asked=weight, ruling=ruling)

@@ -171,7 +171,7 @@ class Trial:
         match action:
             case Prepare(attempt):
                 self.route = replace(self.route, prepared=True, attempt=attempt, asked=NONE, ruling=Ruling.CONTINUE)
-            case Raise(_, weight) | Lower(_, weight):
+            case Raise(weight=weight) | Lower(weight=weight):
                 self.route = replace(self.route, weight=weight, asked=weight)
                 moment = (self.now - BEGINNING).total_seconds() + _DATA_PLANE
                 self._change = (moment, weight.percent / 100)

@@ -45,7 +45,7 @@ def changed(manifest: Manifest, route: RouteRef, change: RouteChange, epoch: int
         case Prepare():
             return _prepare(manifest, route, change, epoch)
         case Raise():
-            return _raise(manifest, Pair.of(route), change, epoch)
+            return _raise(manifest, route, change, epoch)
         case Lower():
             return _lower(manifest, pair_in_force(manifest, route), change, epoch)
         case Mirror():
@@ -80,8 +80,11 @@ def _prepare(manifest: Manifest, route: RouteRef, change: Prepare, epoch: int) -
     return with_marks(_weighted(with_baselines(manifest, pair, marks), pair, NONE), written)
 
 
-def _raise(manifest: Manifest, pair: Pair, change: Raise, epoch: int) -> Manifest:
+def _raise(manifest: Manifest, route: RouteRef, change: Raise, epoch: int) -> Manifest:
+    pair = Pair.of(route)
     marks = _own(read_marks(manifest), pair, change.attempt, epoch)
+    if change.unmirror:
+        manifest, marks = without_mirror(manifest, pair, comparators(marks, route)), replace(marks, mirror=None)
     written = replace(marks, asked=change.weight, epoch=epoch, originals=records_of(manifest, pair, marks))
     return with_marks(_weighted(manifest, pair, change.weight), written)
 

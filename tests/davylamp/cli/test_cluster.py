@@ -94,8 +94,8 @@ def test_rollouts_are_listed_with_their_phase_and_weight(home: Home) -> None:
 
     lines = [line.split() for line in home.call("list").out.splitlines()]
     assert lines[0] == ["NAME", "PHASE", "STEP", "WEIGHT", "VERDICT", "AGE"]
-    assert lines[1][:5] == ["churn", "RolledBack", "2/4", "0", "Regressed"]
-    assert lines[2][:5] == ["credit", "Progressing", "2/4", "25", "Inconclusive"]
+    assert lines[1][:5] == ["churn", "RolledBack", "3/5", "0", "Regressed"]
+    assert lines[2][:5] == ["credit", "Progressing", "3/5", "25", "Inconclusive"]
     assert "churn" not in home.call("list", "-l", "team!=crm").out
     assert home.call("list", "-o", "wide").out.split()[6:9] == ["BASELINE", "CANDIDATE", "REASON"]
     everywhere = home.call("list", "-A").out

@@ -107,7 +107,7 @@ class Live:
         match decision.action:
             case Prepare(attempt):
                 self.route = RouteView("route", NONE, prepared=True, attempt=attempt, asked=NONE, accepted=True)
-            case Raise(attempt, weight) | Lower(attempt, weight, _):
+            case Raise(attempt=attempt, weight=weight) | Lower(attempt, weight, _):
                 self.route = RouteView("route", weight, True, weight, attempt, accepted=True)
             case Restore() | Repoint():
                 over = isinstance(decision.action, Repoint)
