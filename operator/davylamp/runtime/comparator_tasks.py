@@ -16,7 +16,7 @@ from davylamp.api.v1alpha1.policy import PolicyKind, PolicyRef, PolicySpec
 from davylamp.api.v1alpha1.progress import to_progress
 from davylamp.api.v1alpha1.quantities import parse_duration, parse_percent
 from davylamp.api.v1alpha1.shadow import Capture as CaptureSettings
-from davylamp.api.v1alpha1.shadow import Compare, Shadow
+from davylamp.api.v1alpha1.shadow import Comparator, Compare, Shadow
 from davylamp.api.v1alpha1.stored import read_status
 from davylamp.core.model import TERMINAL, Progress, Ruling
 from davylamp.core.shadow_evidence import shadowing
@@ -118,16 +118,16 @@ def shadow_task(manifest: Object, policy: Object | None, service: str) -> Task |
         raise SpecError(f"policyRef names {spec.policy_ref.kind.value} {spec.policy_ref.name}, which does not exist")
     read = None if policy is None else read_policy(policy.get("spec") or {})
     plan, settings = to_plan(spec, read), settings_of(spec, read)
-    name, _, port = plan.comparator.rpartition(":")
+    shadow = settings.shadow or Shadow()
+    comparator = shadow.comparator or Comparator()
     step = plan.shadow_at(progress.step)
-    if not shadowing(plan, progress) or step is None or name != service:
+    if not shadowing(plan, progress) or step is None or comparator.name != service:
         return None
     where = name_of(manifest)
-    shadow = settings.shadow or Shadow()
     return Task(
         namespace=where.namespace,
         rollout=where.name,
-        port=int(port),
+        port=comparator.port,
         baseline=progress.attempt.pair.baseline,
         candidate=progress.attempt.pair.candidate,
         sample=step.sample,

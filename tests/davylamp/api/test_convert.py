@@ -72,6 +72,11 @@ def test_a_jsonpath_that_cannot_be_read_is_told_with_its_place() -> None:
         to_plan(read_spec(spec))
 
 
+def test_requests_over_grpc_are_mirrored_to_the_port_100_above() -> None:
+    spec = changed(rollout(), put("spec.shadow.comparator.protocol", "GRPC"))["spec"]
+    assert to_plan(read_spec(spec)).comparator == "davylamp-shadow:8191"
+
+
 def test_tolerances_that_nobody_gives_have_a_default() -> None:
     gates: dict[str, object] = {"scoreShift": {}, "confidence": {}, "pairedLatency": {}}
     spec = changed(smallest(), put("spec.steps.0", {"shadow": {}}), put("spec.gates", gates))["spec"]

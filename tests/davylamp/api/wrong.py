@@ -86,6 +86,9 @@ WRONG = (
         put("spec.shadow.comparator.name", "a.other-ns"),
     ),
     _rollout(
+        "an unknown protocol", "spec.shadow.comparator.protocol", "HTTP", put("spec.shadow.comparator.protocol", "FTP")
+    ),
+    _rollout(
         "a method in small letters", "spec.shadow.methods[0]", "in capitals", put("spec.shadow.methods.0", "post")
     ),
     _rollout("a path without a slash", "spec.shadow.paths[0]", "such as /v2", put("spec.shadow.paths.0", "v2/models")),

@@ -190,6 +190,12 @@ def test_the_older_rollout_has_the_port_and_the_other_says_so() -> None:
     assert "port 8090 belongs to the older ModelRollout old" in refused.why
 
 
+def test_a_rollout_over_grpc_has_the_port_that_it_names() -> None:
+    manifest = rollout(shadow={"comparator": {"port": 8092, "protocol": "GRPC"}})
+    (task,) = chosen(at_step(manifest)).tasks
+    assert task.port == 8092
+
+
 def test_an_older_rollout_that_does_not_mirror_takes_no_port() -> None:
     old = rollout("old", created="2026-11-01T00:00:00Z")
     found = chosen(at_step(rollout("young")), at_step(old, 1))

@@ -15,6 +15,8 @@ from davylamp.api.v1alpha1.strict import Strict
 #: The comparator listens on so many ports, one for each rollout of its namespace.
 FIRST_PORT: Final = 8090
 LAST_PORT: Final = 8105
+#: A rollout's requests over gRPC arrive so much above its port.
+GRPC_ABOVE: Final = 100
 
 _REQUIRED: Final = (
     "Whether a shadow step, and promotion, wait until this gate has shown that the candidate is no worse. "
@@ -51,6 +53,13 @@ class ShadowStep(Strict):
     )
 
 
+class MirroredProtocol(StrEnum):
+    """How mirrored requests travel."""
+
+    HTTP = "HTTP"
+    GRPC = "GRPC"
+
+
 class Comparator(Strict):
     """Where mirrored requests go."""
 
@@ -63,7 +72,11 @@ class Comparator(Strict):
         FIRST_PORT,
         ge=FIRST_PORT,
         le=LAST_PORT,
-        description="Port that belongs to this rollout alone: the port says whose a request is. gRPC is taken at the "
+        description="Port that belongs to this rollout alone: the port says whose a request is.",
+    )
+    protocol: MirroredProtocol = Field(
+        MirroredProtocol.HTTP,
+        description="How the requests of the route travel: HTTP, which goes to the port, or GRPC, which goes to the "
         "port 100 above.",
     )
 

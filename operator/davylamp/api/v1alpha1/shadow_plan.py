@@ -8,7 +8,7 @@ from typing import Final
 import jsonpath_rfc9535
 
 from davylamp.api.v1alpha1.quantities import parse_duration, parse_percent
-from davylamp.api.v1alpha1.shadow import Capture, Comparator, Compare, Shadow, ShadowStep
+from davylamp.api.v1alpha1.shadow import GRPC_ABOVE, Capture, Comparator, Compare, MirroredProtocol, Shadow, ShadowStep
 from davylamp.api.v1alpha1.signals import Gates
 from davylamp.core.plan import AbsoluteMargin, Direction, Gate, LimitMargin, SignalKind
 from davylamp.core.plan import Shadow as ShadowPlan
@@ -51,7 +51,8 @@ def shadow_of(step: ShadowStep) -> ShadowPlan:
 def comparator_text(shadow: Shadow) -> str:
     """Return where requests are mirrored to: ``name:port``."""
     comparator = shadow.comparator or Comparator()
-    return f"{comparator.name}:{comparator.port}"
+    above = GRPC_ABOVE if comparator.protocol is MirroredProtocol.GRPC else 0
+    return f"{comparator.name}:{comparator.port + above}"
 
 
 def shadow_gates(gates: Gates) -> Iterator[Gate]:
