@@ -22,7 +22,11 @@ from tests.davylamp.shadow.sinks import KeepingSink
 from tests.davylamp.shadow.test_calling import EVENTS
 
 CHUNKED = b"POST /v2/models/a/infer HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nx: y\r\n\r\n"
-REQUESTS = [request(b'{"inputs":[]}'), CHUNKED, request(gzip.compress(b"x", mtime=0), headers="expect: 100-continue\r\n")]
+REQUESTS = [
+    request(b'{"inputs":[]}'),
+    CHUNKED,
+    request(gzip.compress(b"x", mtime=0), headers="expect: 100-continue\r\n"),
+]
 ANSWERS = [OK, EVENTS, b"HTTP/1.0 200 OK\r\n\r\nx", b"HTTP/1.1 100 Continue\r\n\r\n" + OK]
 cuts = st.lists(st.integers(0, 400), max_size=6)
 changes = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=3)
