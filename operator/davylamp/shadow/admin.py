@@ -24,7 +24,7 @@ async def serve(
     registry
         Metrics.
     ready
-        Why this process does not do all that it should; empty if it does.
+        Why this process cannot take requests yet; empty if it can.
     captures
         Finds captured pairs.
 

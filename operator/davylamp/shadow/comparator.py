@@ -97,7 +97,6 @@ class Comparator:
         self._patience = patience or Patience()
         self._telemetry = Telemetry()
         self._open: dict[Name, _Open] = {}
-        self._troubles: dict[Name, str] = {}
         self._one_at_a_time = asyncio.Lock()
         self._admin: web.AppRunner | None = None
         self._started = False
@@ -129,13 +128,13 @@ class Comparator:
     async def set_tasks(self, tasks: Iterable[Task]) -> None:
         """Serve these rollouts and no others; what is the same stays as it is.
 
-        A port that cannot be had makes the process unready, and is tried again the next time; others are served.
+        A rollout whose port cannot be had shows no series, as if there were no comparator, and is tried again the next
+        time; others are served meanwhile.
         """
         wanted = {(task.namespace, task.rollout): task for task in tasks}
         async with self._one_at_a_time:
             for name in self._open.keys() - wanted.keys():
                 await self._end(name)
-            self._troubles = {name: why for name, why in self._troubles.items() if name in wanted}
             # Before any port is taken, so that rollouts can exchange theirs.
             for name, task in wanted.items():
                 served = self._open.get(name)
@@ -181,13 +180,11 @@ class Comparator:
             await http.close()
             await self._give_up(name, lane, f"cannot listen on port {port} for {name[0]}/{name[1]}: {error}")
             return
-        self._troubles.pop(name, None)
         self._open[name] = _Open(lane, http, grpc, ports)
         _log.info("rollout_shadowed", rollout="/".join(name), port=ports[0], grpc=ports[1])
 
     async def _give_up(self, name: Name, lane: Lane, why: str) -> None:
         self._open.pop(name, None)
-        self._troubles[name] = why
         _log.error("port_taken", rollout="/".join(name), why=why)
         await lane.end()
         self._telemetry.forget(*name)
@@ -201,9 +198,7 @@ class Comparator:
         _log.info("rollout_left", rollout="/".join(name))
 
     def _trouble(self) -> str:
-        if not self._started:
-            return "the rollouts are not known yet"
-        return "; ".join(self._troubles.values())
+        return "" if self._started else "the rollouts are not known yet"
 
     def _captures(self, namespace: str, rollout: str) -> list[dict[str, Any]] | None:
         served = self._open.get((namespace, rollout))
