@@ -64,6 +64,14 @@ bench-statistics: venv ## Measure what the statistics promise, beside other tool
 	@$(PY) -m e2e.bench.statistics $(if $(REPORT),--report '$(REPORT)') $(if $(PLOTS),--plots '$(PLOTS)') \
 		$(if $(SCALE),--scale $(SCALE)) $(if $(ONLY),--only $(ONLY))
 
+.PHONY: bench-shadow
+bench-shadow: venv ## Measure how many pairs a second one core compares, and an overload (REPORT=file.json, MINUTES=10)
+	@$(PY) -m e2e.bench.shadow $(if $(REPORT),--report '$(REPORT)') $(if $(MINUTES),--overload $(MINUTES))
+
+.PHONY: bench-live-path
+bench-live-path: lab-programs ## Measure what mirroring costs live requests, whatever the comparator does (REPORT=file.json)
+	@$(WITH_NAMESPACES) $(PY) -m e2e.bench.live_path $(if $(REPORT),--report '$(REPORT)')
+
 .PHONY: lint
 lint: venv ## Check style, types and the direction of imports
 	@.ci/step 'style' .venv/bin/ruff check --quiet .
