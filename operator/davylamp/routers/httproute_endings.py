@@ -41,7 +41,7 @@ from davylamp.routers.marks import (
 def restored(manifest: Manifest, pair: Pair, route: RouteRef) -> Manifest:
     """Return the route as it was, with whatever others changed meanwhile, and without marks."""
     marks = read_marks(manifest)
-    whole = without_mirror(with_baselines(manifest, pair, marks), pair, comparators(marks, route))
+    whole = without_mirror(with_baselines(manifest, pair, marks), comparators(marks, route))
     rules = rules_of(whole)
     found = shared(whole, pair)
     records = recorded(whole, found, marks.records(pair))
@@ -110,7 +110,7 @@ def repointed(manifest: Manifest, route: RouteRef, epoch: int) -> Manifest:
         The candidate does not have all traffic, or the route says that it was rolled back.
     """
     marks, pair = read_marks(manifest), Pair.of(route)
-    manifest = without_mirror(manifest, pair, comparators(marks, route))
+    manifest = without_mirror(manifest, comparators(marks, route))
     found = shared(manifest, pair)
     if not found:
         return without_marks(manifest)

@@ -3,6 +3,7 @@
 Rule 1: only a mirror to the comparator that the marks or the rollout name is Davylamp's, since its port belongs to the
     rollout alone; any other mirror is never touched.
 Rule 2: a rule is mirrored as a whole, beside its weights, which stay as they are.
+Rule 3: a mirror is taken off every rule, even one that others have pointed elsewhere since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 from davylamp.core.world import Extent
 from davylamp.errors import SpecError
 from davylamp.ports import BackendRef, RouteRef
-from davylamp.routers.httproute_rules import Rule, rules_of, shared, shares, with_rules
+from davylamp.routers.httproute_rules import Rule, rules_of, shared, with_rules
 from davylamp.routers.marks import Manifest, Marks, Pair
 
 Filter = Mapping[str, Any]
@@ -28,10 +29,12 @@ def comparators(marks: Marks, route: RouteRef) -> tuple[BackendRef, ...]:
 
 
 def mirroring(manifest: Manifest, pair: Pair, comparator: BackendRef) -> Extent:
-    """Return how many of the rules that are shared mirror to the comparator."""
+    """Return how many of the rules that are shared mirror to the comparator; NONE only if no rule at all does."""
     rules = rules_of(manifest)
+    if not any(_mirrors(rule, comparator) for rule in rules):
+        return Extent.NONE
     found = [_mirrors(rules[share.rule], comparator) for share in shared(manifest, pair)]
-    return Extent.NONE if not any(found) else Extent.ALL if all(found) else Extent.SOME
+    return Extent.ALL if found and all(found) else Extent.SOME
 
 
 def with_mirror(manifest: Manifest, pair: Pair, comparator: BackendRef) -> Manifest:
@@ -53,12 +56,11 @@ def with_mirror(manifest: Manifest, pair: Pair, comparator: BackendRef) -> Manif
     return with_rules(manifest, added)
 
 
-def without_mirror(manifest: Manifest, pair: Pair, own: Sequence[BackendRef]) -> Manifest:
-    """Return the route without mirrors to these comparators, wherever the pair is named."""
+def without_mirror(manifest: Manifest, own: Sequence[BackendRef]) -> Manifest:
+    """Return the route without mirrors to these comparators."""
     for comparator in own:
-        rules = rules_of(manifest)
-        mirrored = [share.rule for share in shares(manifest, pair) if _mirrors(rules[share.rule], comparator)]
-        manifest = with_rules(manifest, {number: _without(rules[number], comparator) for number in mirrored})
+        mirrored = {n: rule for n, rule in enumerate(rules_of(manifest)) if _mirrors(rule, comparator)}
+        manifest = with_rules(manifest, {n: _without(rule, comparator) for n, rule in mirrored.items()})
     return manifest
 
 
