@@ -8,8 +8,8 @@ import pytest_asyncio
 from kubernetes.aio import config
 
 from davylamp.core.model import Ruling, Weight
-from davylamp.core.moves import Lower, Prepare, Raise, Repoint, Restore
-from davylamp.core.world import RouteTrouble, RouteView
+from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Repoint, Restore
+from davylamp.core.world import Extent, RouteTrouble, RouteView
 from davylamp.errors import Conflict, SpecError, Unavailable
 from davylamp.ports import BackendRef, RouteChange, Router, RouteState
 from davylamp.routers import ROUTERS
@@ -23,6 +23,7 @@ from tests.support.installation import ACCOUNT, NAMESPACE
 ATTEMPT = "5f0c12ab-1"
 PREPARE = Prepare(ATTEMPT)
 BACK = Lower(ATTEMPT, Weight(0), Ruling.ROLLBACK)
+MIRRORED, UNMIRRORED = Mirror(ATTEMPT, "davylamp-shadow:8090"), Mirror(ATTEMPT, "")
 
 
 def raised(percent: int) -> Raise:
@@ -94,6 +95,29 @@ async def test_after_a_rollback_the_route_is_as_its_user_wrote_it(run: Run) -> N
     assert (view.prepared, view.attempt, view.ruling, view.epoch, view.asked) == (False, None, None, None, None)
 
 
+async def test_a_mirror_comes_and_goes_beside_the_weights(run: Run) -> None:
+    before = run.world.text()
+    await run.write(PREPARE, raised(25))
+    split, alone = run.world.split(), run.world.text()
+    await run.write(MIRRORED)
+    view = await run.seen()
+    assert (view.mirror, view.mirroring, view.editor) == ("davylamp-shadow:8090", Extent.ALL, None)
+    assert run.world.split() == split
+    await run.write(UNMIRRORED)
+    assert run.world.text() == alone
+    await run.write(MIRRORED, BACK, Restore())
+    assert run.world.text() == before
+
+
+async def test_a_raise_and_a_new_attempt_take_the_mirror_off_in_the_same_write(run: Run) -> None:
+    for change in (Raise(ATTEMPT, Weight(50), unmirror=True), Prepare("5f0c12ab-2")):
+        await run.write(PREPARE, MIRRORED)
+        sent = len(run.api.patches)
+        await run.write(change)
+        view = await run.seen()
+        assert (len(run.api.patches) - sent, view.mirror, view.mirroring) == (1, "", Extent.NONE)
+
+
 async def test_the_marks_are_read_back_as_they_were_written(run: Run) -> None:
     await run.write(PREPARE, raised(25), epoch=3)
     view = await run.seen()
@@ -110,14 +134,14 @@ async def test_a_write_returns_the_route_as_the_server_stored_it(run: Run) -> No
 
 
 async def test_writing_what_is_there_makes_no_request(run: Run) -> None:
-    for changes in ([PREPARE], [raised(25)], [BACK], [Restore()]):
+    for changes in ([PREPARE], [raised(25)], [MIRRORED], [UNMIRRORED], [BACK], [Restore()]):
         await run.write(*changes)
         sent = len(run.api.patches)
         await run.write(*changes)
         assert len(run.api.patches) == sent
 
 
-@pytest.mark.parametrize("change", [PREPARE, raised(50), Restore()], ids=lambda change: type(change).__name__)
+@pytest.mark.parametrize("change", [PREPARE, raised(50), MIRRORED, Restore()], ids=lambda change: type(change).__name__)
 async def test_a_route_that_changed_since_it_was_read_is_not_written(run: Run, change: RouteChange) -> None:
     if change != PREPARE:
         await run.write(PREPARE, raised(25))
@@ -179,14 +203,16 @@ async def test_a_lowering_respects_that_somebody_lowered_further(run: Run) -> No
 
 async def test_after_a_rollback_nothing_raises_the_attempt(run: Run) -> None:
     await run.write(PREPARE, raised(50), BACK)
-    with pytest.raises(Conflict):
-        await run.write(raised(5))
+    for change in (raised(5), MIRRORED):
+        with pytest.raises(Conflict):
+            await run.write(change)
     assert run.world.split()[1] == 0
+    assert (await run.seen()).mirror == ""
 
 
 async def test_an_older_leader_may_lower_and_nothing_else(run: Run) -> None:
     await run.write(PREPARE, raised(50), epoch=5)
-    for change in (PREPARE, raised(60)):
+    for change in (PREPARE, raised(60), MIRRORED):
         with pytest.raises(Conflict):
             await run.write(change, epoch=4)
     await run.write(BACK, epoch=4)
@@ -229,7 +255,7 @@ async def test_a_route_that_is_gone_is_missing_and_nothing_is_left_to_take_back(
     for change in (BACK, Restore()):
         assert await run.write(change, at=missing) == missing
         assert await run.write(change, at=prepared) == missing
-    for needy in (PREPARE, raised(5), Repoint()):
+    for needy in (PREPARE, raised(5), MIRRORED, Repoint()):
         with pytest.raises(Conflict):
             await run.write(needy, at=missing)
 
