@@ -163,6 +163,7 @@ class Bench:
         """Stop the traffic and all servers."""
         self._loop.call_soon_threadsafe(self._done.set)
         self._thread.join(20)
+        self._loop.close()
         for server in self._servers:
             server.kill()
 

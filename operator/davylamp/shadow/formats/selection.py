@@ -59,7 +59,7 @@ def query(path: str) -> JSONPathQuery:
     """
     try:
         read = _ENVIRONMENT.compile(path)
-    except (JSONPathError, ValueError, RecursionError) as error:
+    except (JSONPathError, ValueError, OverflowError, RecursionError) as error:
         raise SpecError(f"{path[:100]!r} is no JSONPath: {str(error)[:200]}") from None
     selectors = (selector for segment in read.segments for selector in segment.selectors)
     filters = (selector.expression for selector in selectors if isinstance(selector, FilterSelector))
@@ -156,10 +156,7 @@ def matches(document: Any, paths: Sequence[str]) -> dict[str, list[JSONPathNode]
         If it takes too much to look for them.
     """
     search = _Search(document)
-    try:
-        return {path: search.found(path) for path in paths}
-    except (JSONPathError, RecursionError):
-        raise UnreadableError(Fault.BOUND) from None
+    return {path: search.found(path) for path in paths}
 
 
 def without(document: Any, paths: Sequence[str]) -> Any:

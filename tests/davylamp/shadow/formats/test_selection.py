@@ -104,6 +104,15 @@ def test_filters_look_at_one_place_of_each_entry() -> None:
     assert found.tensors[0].values.tolist() == ["cat"]
 
 
+@pytest.mark.parametrize("operator", ["==", "!=", "<", ">="])
+@pytest.mark.parametrize("right", ["null", "true", "1.5", "'a'", "@.b", "length(@.b)"])
+def test_a_filter_takes_any_value(operator: str, right: str) -> None:
+    values = [None, True, 0, 10**400, float("nan"), "a", [], [1], {}, {"b": 1}]
+    path = f"$[?@.a {operator} {right}]"
+
+    assert len(matches([{"a": value, "b": other} for value in values for other in values], [path])[path]) < 100
+
+
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(0, 2),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=3),
@@ -133,7 +142,7 @@ def test_within_the_bounds_a_path_finds_what_the_standard_says(document: Any, se
     ]
 
 
-@pytest.mark.parametrize("path", ["", "a", "$[", "$.a[?nothing(@)]", "$" + "[?" * 500])
+@pytest.mark.parametrize("path", ["", "a", "$[", "$.a[?nothing(@)]", "$" + "[?" * 500, "$[?@ == 1e400]"])
 def test_a_path_that_is_none_is_the_users_to_correct(path: str) -> None:
     with pytest.raises(SpecError, match="is no JSONPath"):
         query(path)
