@@ -66,21 +66,27 @@ def waiting(case: Case) -> Decision | None:
         return None
     alone = case.plan.shadow_alone(case.progress.step) is not None
     judgement, asked = case.world.judgement, case.progress.requested
-    if case.since(case.progress.accepted_at) >= _PATIENCE and not judgement.mirrored:
+    if alone and judgement.shadow_verdict in {Verdict.NO_DATA, Verdict.SOURCE_DOWN} and asked == NONE:
+        # What cannot be read does not say that nothing arrives.
+        return _unobserved(case, shadow)
+    if _watched(case) >= _PATIENCE and not judgement.mirrored:
         message = (
             f"{case.mirror} has had no mirrored request to replay for {_minutes(_PATIENCE)}: either the route has no "
             "traffic, or none on the paths of spec.shadow (its davylamp_shadow_requests_total says so), or the gateway "
             f"does not mirror; {ALTERNATIVE}"
         )
         return hold(case, Reason.MIRROR_SILENT, message)
-    if alone and judgement.shadow_verdict in {Verdict.NO_DATA, Verdict.SOURCE_DOWN} and asked == NONE:
-        return _unobserved(case, shadow)
     if judgement.pairs < shadow.min_pairs:
         return _late(case, shadow) or stay(case, case.climbing, Reason.SAMPLING, _pairs(case, shadow))
     if alone and not judgement.shadow_proven:
         message = f"proving on shadow traffic that the candidate is no worse: {_proofs(case)}"
         return _late(case, shadow) or stay(case, Phase.PROGRESSING, Reason.PROVING, message)
     return None
+
+
+def _watched(case: Case) -> timedelta:
+    """Return how long the mirror of this step has been looked at; its weight may have been accepted steps before."""
+    return min(case.since(case.progress.accepted_at), case.since(case.progress.entered_at))
 
 
 def _unobserved(case: Case, shadow: Shadow) -> Decision:
@@ -92,7 +98,7 @@ def _unobserved(case: Case, shadow: Shadow) -> Decision:
         if judgement.verdicts.get(name) in {Verdict.NO_DATA, Verdict.SOURCE_DOWN}
     ]
     message = f"the comparator's metrics are awaited: {missing[0] if missing else 'no gate was read'}"
-    if case.since(case.progress.accepted_at) < _PATIENCE:
+    if _watched(case) < _PATIENCE:
         return stay(case, Phase.PROGRESSING, Reason.SAMPLING, message)
     down = judgement.shadow_verdict is Verdict.SOURCE_DOWN
     return _late(case, shadow) or hold(case, Reason.SOURCE_DOWN if down else Reason.NO_DATA, message)

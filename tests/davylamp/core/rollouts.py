@@ -74,6 +74,7 @@ class Rollout:
     judgement: Judgement = Metrics.PROVEN.value
     baseline_ready: int = 2
     candidate_ready: int = 2
+    comparator_ready: int = 2
     deleting: bool = False
     refusal: str = ""
     now: datetime = NOW
@@ -102,6 +103,10 @@ class Rollout:
     def endpoints(self, *, baseline: int = 2, candidate: int = 2) -> "Rollout":
         """Replace the ready endpoints."""
         return replace(self, baseline_ready=baseline, candidate_ready=candidate)
+
+    def unheard(self) -> "Rollout":
+        """Let the comparator have no ready endpoint."""
+        return replace(self, comparator_ready=0)
 
     def deleted(self) -> "Rollout":
         """Delete the object."""
@@ -136,6 +141,7 @@ class Rollout:
             self.candidate_ready,
             self.judgement,
             self.refusal,
+            self.comparator_ready,
         )
         return decide(self.plan, self.progress, world, self.now)
 
