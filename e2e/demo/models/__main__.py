@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from e2e.demo.models.artifacts import ensure_models, qualities
+from e2e.demo.models.artifacts import digits_qualities, ensure_models, qualities
 
 
 def main() -> None:
@@ -16,6 +16,10 @@ def main() -> None:
             f"{variant:8} {size:4.0f} KB {found.accuracy:8.4f} {found.positive:8.4f} "
             f"{found.recall_women:12.3f} {found.recall_men:6.3f} {found.differs:8.2%}"
         )
+    print(f"{'digits':8} {'size':>7} {'accuracy':>8} {'differs':>8}")
+    for variant, decided in digits_qualities(models.held_out_digits()).items():
+        size = models.digits_onnx(variant).stat().st_size / 1024
+        print(f"{variant:8} {size:4.0f} KB {decided.accuracy:8.4f} {decided.differs:8.2%}")
 
 
 if __name__ == "__main__":

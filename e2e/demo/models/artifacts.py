@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from e2e.demo.models.quality import THRESHOLD, Quality, quality
+from e2e.demo.models.quality import THRESHOLD, Quality, Top1, quality, top1
 from e2e.demo.serving.environment import CHECKOUT, ensure_environment, environment_key
 from e2e.demo.serving.kept import Progress, kept
 from e2e.lab.places import cache
 
 VARIANTS: Final = ("fp32", "int8", "pruned")
-_SOURCES: Final = ("adult.py", "build.py", "export.py", "network.py")
+_SOURCES: Final = ("adult.py", "build.py", "digits.py", "export.py", "network.py", "splitting.py")
 
 
 class ModelBuildError(RuntimeError):
@@ -52,6 +52,25 @@ class HeldOut:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldOutDigits:
+    """Images that training never saw.
+
+    Parameters
+    ----------
+    pixels
+        Shape (n, 64), raw: what a request carries.
+    digit
+        Shape (n,): what they show, 0 to 9.
+    probability
+        By variant, shape (n, 10): what it says of each, asked image by image.
+    """
+
+    pixels: NDArray[np.float32]
+    digit: NDArray[np.int64]
+    probability: Mapping[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
 class Models:
     """Where the models are, and the environment that serves them."""
 
@@ -59,10 +78,12 @@ class Models:
     folder: Path
 
     def onnx(self, variant: str) -> Path:
-        """Return the file of ``fp32``, ``int8`` or ``pruned``."""
-        if variant not in VARIANTS:
-            raise ValueError(f"the variants are {', '.join(VARIANTS)}; got {variant!r}")
-        return self.folder / f"{variant}.onnx"
+        """Return the file of ``fp32``, ``int8`` or ``pruned`` of the network for Adult."""
+        return self.folder / f"{_known(variant)}.onnx"
+
+    def digits_onnx(self, variant: str) -> Path:
+        """Return the file of ``fp32``, ``int8`` or ``pruned`` of the network for digits."""
+        return self.folder / f"digits-{_known(variant)}.onnx"
 
     def held_out(self) -> HeldOut:
         """Read the held-out people and what each variant says of them."""
@@ -76,6 +97,12 @@ class Models:
                 white=features[:, names.index("race_White")] == 1,
                 probability=MappingProxyType({variant: stored[variant] for variant in VARIANTS}),
             )
+
+    def held_out_digits(self) -> HeldOutDigits:
+        """Read the held-out images and what each variant says of them."""
+        with np.load(self.folder / "digits-held_out.npz") as stored:
+            said = MappingProxyType({variant: stored[variant] for variant in VARIANTS})
+            return HeldOutDigits(stored["pixels"], stored["digit"], said)
 
 
 def ensure_models(progress: Progress = print) -> Models:
@@ -105,6 +132,14 @@ def qualities(people: HeldOut) -> dict[str, Quality]:
     }
 
 
+def digits_qualities(images: HeldOutDigits) -> dict[str, Top1]:
+    """Judge each variant over the held-out images."""
+    decisions = {variant: said.argmax(axis=1) for variant, said in images.probability.items()}
+    return {
+        variant: top1(decided, truth=images.digit, fp32=decisions["fp32"]) for variant, decided in decisions.items()
+    }
+
+
 def build_models(python: Path, folder: Path, progress: Progress) -> None:
     """Make the models anew in an empty folder; ``ensure_models`` is the way to have them.
 
@@ -127,6 +162,12 @@ def build_models(python: Path, folder: Path, progress: Progress) -> None:
             raise ModelBuildError(
                 f"making the models failed with exit code {builder.returncode}:\n{errors.read()[-2000:]}"
             )
+
+
+def _known(variant: str) -> str:
+    if variant not in VARIANTS:
+        raise ValueError(f"the variants are {', '.join(VARIANTS)}; got {variant!r}")
+    return variant
 
 
 def _key() -> str:

@@ -18,8 +18,18 @@ from e2e.demo.models.network import Network
 _OPSET: Final = 17
 
 
-def write_fp32(network: Network, path: Path) -> None:
-    """Write the network with single-precision weights: ``features`` [rows, k] to ``probability`` [rows, 1]."""
+def write_fp32(network: Network, path: Path, *, name: str) -> None:
+    """Write the network with single-precision weights: ``features`` [rows, k] to ``probability`` [rows, 1 or classes].
+
+    Parameters
+    ----------
+    network
+        What to write.
+    path
+        Where to.
+    name
+        Of the graph.
+    """
     nodes = [
         helper.make_node("Sub", ["features", "mean"], ["centred"]),
         helper.make_node("Div", ["centred", "scale"], ["layer0"]),
@@ -35,12 +45,14 @@ def write_fp32(network: Network, path: Path) -> None:
         ]
         if layer < last:
             nodes.append(helper.make_node("Relu", [into], [f"layer{layer + 1}"]))
-    nodes.append(helper.make_node("Sigmoid", ["score"], ["probability"]))
+    outputs = len(network.biases[-1])
+    likelihood = "Sigmoid" if outputs == 1 else "Softmax"
+    nodes.append(helper.make_node(likelihood, ["score"], ["probability"]))
     graph = helper.make_graph(
         nodes,
-        "income",
+        name,
         [helper.make_tensor_value_info("features", TensorProto.FLOAT, ["rows", len(network.mean)])],
-        [helper.make_tensor_value_info("probability", TensorProto.FLOAT, ["rows", 1])],
+        [helper.make_tensor_value_info("probability", TensorProto.FLOAT, ["rows", outputs])],
         [_single(name, values) for name, values in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8)

@@ -17,8 +17,6 @@ Array = NDArray[np.float64]
 
 _HIDDEN: Final = (64, 64)
 _SEED: Final = 4
-_EPOCHS: Final = 10
-_BATCH: Final = 256
 _LEARNING_RATE: Final = 1e-3
 _DECAY_MEAN: Final = 0.9
 _DECAY_SQUARE: Final = 0.999
@@ -26,7 +24,10 @@ _DECAY_SQUARE: Final = 0.999
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Standardise, then ``len(weights)`` layers with ReLU between them, then the logistic function.
+    """Standardise, then ``len(weights)`` layers with ReLU between them, then the logistic function or softmax.
+
+    One score at the end goes through the logistic function, and gives the probability of one of two classes; several
+    go through softmax, one for each class.
 
     Parameters
     ----------
@@ -42,28 +43,46 @@ class Network:
     biases: tuple[Array, ...]
 
 
-def train(features: Array, labels: NDArray[np.bool_]) -> Network:
-    """Fit a network to 0/1 labels; the same data give the same network.
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How long to train.
+
+    Parameters
+    ----------
+    epochs
+        How often all rows are gone through.
+    batch
+        Rows for each step.
+    """
+
+    epochs: int
+    batch: int
+
+
+def train(features: Array, targets: Array, schedule: Schedule) -> Network:
+    """Fit a network to labels; the same data give the same network.
 
     Parameters
     ----------
     features
         Shape (n, k), raw.
-    labels
-        Shape (n,).
+    targets
+        Shape (n, 1): 0 or 1; or shape (n, classes): 1 in the column of the row's class, else 0.
+    schedule
+        How long.
     """
     mean, scale = features.mean(axis=0), features.std(axis=0)
     # A category that nobody in this half belongs to has no spread.
     scale[scale == 0] = 1.0
-    inputs, targets = (features - mean) / scale, labels.astype(np.float64)
+    inputs = (features - mean) / scale
     draws = np.random.default_rng(_SEED)
-    sizes = (features.shape[1], *_HIDDEN, 1)
+    sizes = (features.shape[1], *_HIDDEN, targets.shape[1])
     parameters = _initial(sizes, draws)
     adam = _Adam(parameters)
-    for _ in range(_EPOCHS):
+    for _ in range(schedule.epochs):
         order = draws.permutation(len(inputs))
-        for start in range(0, len(order), _BATCH):
-            batch = order[start : start + _BATCH]
+        for start in range(0, len(order), schedule.batch):
+            batch = order[start : start + schedule.batch]
             adam.step(parameters, _gradients(parameters, inputs[batch], targets[batch]))
     return Network(mean, scale, tuple(parameters[0::2]), tuple(parameters[1::2]))
 
@@ -101,13 +120,21 @@ def _gradients(parameters: list[Array], inputs: Array, targets: Array) -> list[A
     entering = [inputs]
     for layer in range(last):
         entering.append(np.maximum(entering[layer] @ weights[layer] + biases[layer], 0.0))
-    scores = (entering[last] @ weights[last] + biases[last])[:, 0]
-    slope = ((1 / (1 + np.exp(-scores)) - targets) / len(targets))[:, None]
+    slope = (_likelihood(entering[last] @ weights[last] + biases[last]) - targets) / len(targets)
     gradients: list[Array] = []
     for layer in range(last, -1, -1):
         gradients[:0] = [entering[layer].T @ slope, slope.sum(axis=0)]
         slope = (slope @ weights[layer].T) * (entering[layer] > 0)
     return gradients
+
+
+def _likelihood(scores: Array) -> Array:
+    if scores.shape[1] == 1:
+        return 1 / (1 + np.exp(-scores))
+    # Less the highest, so that no power is too large to be written.
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares: Array = powers / powers.sum(axis=1, keepdims=True)
+    return shares
 
 
 class _Adam:

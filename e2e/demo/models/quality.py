@@ -1,4 +1,7 @@
-"""What a variant does to people: accuracy, and by sex how many of those who earn over 50K it finds."""
+"""How well a variant decides.
+
+Of people: accuracy, and by sex how many of those who earn over 50K it finds. Of digits: accuracy.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from numpy.typing import NDArray
 THRESHOLD: Final = 0.5
 
 Flags = NDArray[np.bool_]
+Classes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,27 @@ def quality(decisions: Flags, *, truth: Flags, men: Flags, fp32: Flags) -> Quali
         recall_men=_share(decisions[truth & men]),
         differs=_share(decisions != fp32),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Top1:
+    """How one variant names the class of what was held out; both are shares in [0, 1].
+
+    Parameters
+    ----------
+    accuracy
+        Right decisions, of all.
+    differs
+        Decisions unlike the fp32 network's, of all.
+    """
+
+    accuracy: float
+    differs: float
+
+
+def top1(decisions: Classes, *, truth: Classes, fp32: Classes) -> Top1:
+    """Judge decisions among classes against the truth; every argument has the shape (n,)."""
+    return Top1(accuracy=_share(decisions == truth), differs=_share(decisions != fp32))
 
 
 def _share(flags: Flags) -> float:

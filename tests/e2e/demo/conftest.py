@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.demo.models.artifacts import HeldOut, Models, ensure_models
+from e2e.demo.models.artifacts import HeldOut, HeldOutDigits, Models, ensure_models
 from e2e.demo.serving.process import ServerSpec
 
 
@@ -18,6 +18,11 @@ def models() -> Models:
 @pytest.fixture(scope="session")
 def people(models: Models) -> HeldOut:
     return models.held_out()
+
+
+@pytest.fixture(scope="session")
+def images(models: Models) -> HeldOutDigits:
+    return models.held_out_digits()
 
 
 @pytest.fixture(scope="module")
