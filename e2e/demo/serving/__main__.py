@@ -18,11 +18,13 @@ import uvloop
 from mlserver import MLServer
 from mlserver.settings import ModelParameters, ModelSettings, Settings
 
+from e2e.demo.serving.digits import DigitsModel
 from e2e.demo.serving.income import IncomeModel
 
 #: Longer than a gateway keeps an idle connection, so that it is always the gateway that closes: no request meets a
 #: connection that the server has just given up.
 _KEEP_ALIVE_SECONDS: Final = 7200
+_MODELS: Final = {"income": IncomeModel, "digits": DigitsModel}
 
 
 def main() -> None:
@@ -70,7 +72,7 @@ def _model_settings(asked: argparse.Namespace) -> ModelSettings:
         extra["fault_file"] = str(asked.fault_file)
     return ModelSettings(
         name=asked.name,
-        implementation=IncomeModel,
+        implementation=_MODELS[asked.name],
         parameters=ModelParameters(uri=str(asked.model), version=asked.version, extra=extra),
     )
 
@@ -78,15 +80,20 @@ def _model_settings(asked: argparse.Namespace) -> ModelSettings:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m e2e.demo.serving", description="Serve one model with MLServer.")
     parser.add_argument("model", type=Path, help="the ONNX file")
-    parser.add_argument("--name", default="income", help="the model's name in /v2/models/NAME/infer")
+    parser.add_argument(
+        "--name", choices=_MODELS, default="income", help="what it decides, and its name in /v2/models/NAME/infer"
+    )
     parser.add_argument("--version", required=True, help="the variant's name, sent as x-model-version with each answer")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
     parser.add_argument("--http-port", type=int, default=8080)
     parser.add_argument("--metrics-port", type=int, default=8082)
-    parser.add_argument("--fault-file", type=Path, help="a file with the share of requests to fail, 0 to 1")
+    parser.add_argument("--fault-file", type=Path, help="a file with the share of requests to fail, 0 to 1 (income)")
     parser.add_argument("--seed", type=int, default=0, help="for the draw of the requests that fail")
     parser.add_argument("--parent", type=int, help="end when this process is not the parent any more")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.fault_file and asked.name != "income":
+        parser.error(f"--fault-file: {asked.name} cannot fail on purpose")
+    return asked
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The runtime inside MLServer: one ONNX network, one thread, and counters of what it decides.
+"""The model that decides about an income, with counters of what it decides, and a switch that makes it fail.
 
 Runs in the model servers' environment only, whose packages the type checker does not see.
 """
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import onnxruntime
-from mlserver import MLModel, types
+from mlserver import types
 from mlserver.codecs import NumpyCodec
-from mlserver.errors import InferenceError, MLServerError
-from mlserver.utils import get_model_uri
+from mlserver.errors import MLServerError
+from numpy.typing import NDArray
 from prometheus_client import Counter, Gauge
 
+from e2e.demo.serving.answering import NetworkModel
 from e2e.demo.serving.faults import FaultSwitch
 
 THRESHOLD: Final = 0.5
@@ -35,13 +35,12 @@ class InjectedFaultError(MLServerError):
         super().__init__("this server was told to fail a share of its requests", status_code=500)
 
 
-class IncomeModel(MLModel):
+class IncomeModel(NetworkModel):
     """Answers rows of the census with the probability of an income over 50K, and the decision at one half."""
 
     async def load(self) -> bool:
         """Open the network and make its counters visible, at zero."""
-        self._session = _session(await get_model_uri(self.settings))
-        self._width = self._session.get_inputs()[0].shape[1]
+        await super().load()
         extra = self.settings.parameters.extra or {}
         path = extra.get("fault_file")
         self._faults = FaultSwitch(Path(path) if path else None, seed=extra.get("seed", 0))
@@ -53,30 +52,16 @@ class IncomeModel(MLModel):
         return True
 
     async def predict(self, payload: types.InferenceRequest) -> types.InferenceResponse:
-        """Answer one Open Inference Protocol request with one tensor of rows."""
+        """Answer one request, or fail it on purpose."""
         if self._faults.fails():
             self._fail()
-        rows = self._rows(payload)
-        (probability,) = self._session.run(["probability"], {"features": rows})
-        decision = probability >= THRESHOLD
-        self._scored.inc(len(rows))
-        self._positive.inc(int(decision.sum()))
-        return types.InferenceResponse(
-            model_name=self.name,
-            model_version=self.version,
-            outputs=[
-                NumpyCodec.encode_output("probability", probability),
-                NumpyCodec.encode_output("over_50k", decision.astype(np.int64)),
-            ],
-        )
+        return await super().predict(payload)
 
-    def _rows(self, payload: types.InferenceRequest) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-        if len(payload.inputs) != 1:
-            raise InferenceError(f"send one input tensor, got {len(payload.inputs)}")
-        tensor = payload.inputs[0]
-        if len(tensor.shape) != 2 or tensor.shape[1] != self._width:
-            raise InferenceError(f"input {tensor.name} must have the shape [rows, {self._width}], got {tensor.shape}")
-        return np.asarray(NumpyCodec.decode_input(tensor), dtype=np.float32)
+    def _decide(self, probability: NDArray[np.float32]) -> types.ResponseOutput:
+        decision = probability >= THRESHOLD
+        self._scored.inc(len(decision))
+        self._positive.inc(int(decision.sum()))
+        return NumpyCodec.encode_output("over_50k", decision.astype(np.int64))
 
     def _fail(self) -> None:
         self._failed.inc()
@@ -84,12 +69,3 @@ class IncomeModel(MLModel):
             self._healthy_so_far = False
             self._first_fault.set_to_current_time()
         raise InjectedFaultError
-
-
-def _session(path: str) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    # So small a network gains nothing from threads, and spinning threads of eight servers would eat the machine.
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

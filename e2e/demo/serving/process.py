@@ -44,6 +44,8 @@ class ServerSpec:
         A file with the share of requests to fail (``faults.write_fault_share``), or ``None``.
     seed
         For the draw of the failing requests.
+    name
+        What the model decides: ``income`` or ``digits``, as in ``/v2/models/income/infer``.
     """
 
     model: Path
@@ -53,13 +55,15 @@ class ServerSpec:
     metrics_port: int = 8082
     fault_file: Path | None = None
     seed: int = 0
+    name: str = "income"
 
     def arguments(self) -> tuple[str, ...]:
         """Return the command line that serves this, without the interpreter."""
         ports = ("--http-port", str(self.http_port), "--metrics-port", str(self.metrics_port))
         fault = ("--fault-file", str(self.fault_file)) if self.fault_file else ()
         where = ("--host", self.host, *ports, "--seed", str(self.seed))
-        return ("-m", "e2e.demo.serving", str(self.model), "--version", self.version, *where, *fault)
+        what = ("--name", self.name, "--version", self.version)
+        return ("-m", "e2e.demo.serving", str(self.model), *what, *where, *fault)
 
 
 class ModelServer:
@@ -148,7 +152,7 @@ class ModelServer:
 
     async def _until_ready(self, process: asyncio.subprocess.Process) -> None:
         # The server's own readiness says yes before it knows of any model; the model's does not.
-        url = f"http://{self.spec.host}:{self.spec.http_port}/v2/models/income/ready"
+        url = f"http://{self.spec.host}:{self.spec.http_port}/v2/models/{self.spec.name}/ready"
         async with aiohttp.ClientSession() as session:
             while True:
                 if process.returncode is not None:

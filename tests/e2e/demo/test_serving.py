@@ -14,15 +14,16 @@ import aiohttp
 import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
-from e2e.demo.models.artifacts import HeldOut, Models
+from e2e.demo.models.artifacts import HeldOut, HeldOutDigits, Models
 from e2e.demo.serving.environment import CHECKOUT
 from e2e.demo.serving.faults import write_fault_share
 from e2e.demo.serving.process import ModelServer, ServerError, ServerSpec, parse_first_fault
 
 
 async def infer(spec: ServerSpec, body: Mapping[str, Any]) -> tuple[int, Mapping[str, str], dict[str, Any]]:
-    url = f"http://{spec.host}:{spec.http_port}/v2/models/income/infer"
+    url = f"http://{spec.host}:{spec.http_port}/v2/models/{spec.name}/infer"
     async with aiohttp.ClientSession() as session, session.post(url, json=body) as answer:
         return answer.status, answer.headers.copy(), await answer.json()
 
@@ -32,14 +33,17 @@ def rows(features: np.ndarray) -> dict[str, Any]:
     return {"inputs": [tensor]}
 
 
-async def counters(spec: ServerSpec) -> dict[tuple[str, str], float]:
+async def samples(spec: ServerSpec) -> list[Sample]:
     url = f"http://{spec.host}:{spec.metrics_port}/metrics"
     async with aiohttp.ClientSession() as session, session.get(url) as answer:
         page = await answer.text()
+    return [sample for family in text_string_to_metric_families(page) for sample in family.samples]
+
+
+async def counters(spec: ServerSpec) -> dict[tuple[str, str], float]:
     return {
         (sample.name, sample.labels.get("version") or sample.labels.get("status_code", "")): sample.value
-        for family in text_string_to_metric_families(page)
-        for sample in family.samples
+        for sample in await samples(spec)
     }
 
 
@@ -95,6 +99,49 @@ async def fails_when_told(spec: ServerSpec, people: HeldOut, server: ModelServer
     # A failed request is no decision.
     assert after["income_scored_total", "int8"] == before["income_scored_total", "int8"] + 1
     assert await server.first_fault() == fault
+
+
+async def test_a_server_of_digits_answers_with_ten_probabilities_and_the_likeliest_and_counts_each_digit(
+    models: Models, images: HeldOutDigits, spec: ServerSpec, tmp_path: Path
+) -> None:
+    # Of int8, an answer depends on what else is in the batch.
+    spec = replace(spec, model=models.digits_onnx("fp32"), version="fp32", fault_file=None, name="digits")
+    asked = 40
+    async with ModelServer(spec, models.python, tmp_path / "log"):
+        assert await digits_read(spec) == dict.fromkeys(map(str, range(10)), 0)
+        for at in range(asked):
+            status, headers, answer = await infer(spec, rows(images.pixels[at : at + 1]))
+            assert (status, headers["x-model-version"]) == (200, "fp32")
+            outputs = {output["name"]: output for output in answer["outputs"]}
+            expected = images.probability["fp32"][at]
+            assert outputs["probability"]["shape"] == [1, 10]
+            assert np.array_equal(np.float32(outputs["probability"]["data"]), expected)
+            digit = outputs["digit"]
+            assert (digit["shape"], digit["datatype"], digit["data"]) == ([1], "INT64", [int(expected.argmax())])
+        status, _, answer = await infer(spec, rows(images.pixels[:asked]))
+        assert status == 200
+        assert [output["shape"] for output in answer["outputs"]] == [[asked, 10], [asked]]
+        counted = await digits_read(spec)
+    decided = images.probability["fp32"][:asked].argmax(axis=1)
+    assert {digit: counted[str(digit)] for digit in range(10)} == {
+        digit: 2 * np.count_nonzero(decided == digit) for digit in range(10)
+    }
+
+
+async def digits_read(spec: ServerSpec) -> dict[str, float]:
+    return {
+        sample.labels["digit"]: sample.value
+        for sample in await samples(spec)
+        if sample.name == "digits_read_total" and sample.labels["version"] == "fp32"
+    }
+
+
+async def test_a_server_of_digits_refuses_a_switch_that_it_would_not_heed(
+    models: Models, spec: ServerSpec, tmp_path: Path
+) -> None:
+    server = ModelServer(replace(spec, name="digits"), models.python, tmp_path / "log")
+    with pytest.raises(ServerError, match="digits cannot fail on purpose"):
+        await server.start()
 
 
 async def test_a_server_that_cannot_start_says_why_and_where_its_log_is(
