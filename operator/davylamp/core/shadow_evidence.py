@@ -6,7 +6,7 @@ from datetime import datetime
 
 from davylamp.core.counting import Span, cursors_after
 from davylamp.core.evidence import Evidence, Trouble, with_trouble
-from davylamp.core.model import Progress, Variant
+from davylamp.core.model import Progress, Ruling, Variant
 from davylamp.core.plan import Gate, Plan
 from davylamp.core.reading import Reading
 from davylamp.core.shadow_gates import MIRRORED, arrived, cursors_of, shadow_ticks, trouble_of
@@ -16,8 +16,9 @@ Window = tuple[datetime, datetime]
 
 
 def shadowing(plan: Plan, progress: Progress) -> bool:
-    """Whether both variants answer mirrored requests at this step."""
-    return progress.attempt is not None and bool(plan.comparator) and plan.shadow_at(progress.step) is not None
+    """Whether both variants answer mirrored requests at this step; once anything is decided, none is mirrored."""
+    running = progress.attempt is not None and progress.ruling is Ruling.CONTINUE
+    return running and bool(plan.comparator) and plan.shadow_at(progress.step) is not None
 
 
 def observe_shadow(plan: Plan, evidence: Evidence, reading: Reading, window: Window) -> Evidence:
