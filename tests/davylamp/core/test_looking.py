@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from davylamp.core.evidence import Evidence
-from davylamp.core.looking import LONGEST_GAP, begins_anew, due_window, serving, stratum_start
+from davylamp.core.looking import FIRST_WINDOW, LONGEST_GAP, begins_anew, due_window, serving, stratum_start
 from davylamp.core.model import NONE, Progress, Weight
 from tests.davylamp.core.rollouts import ATTEMPT, INTERVAL, NOW, PLAN, SECOND
 
@@ -16,6 +16,10 @@ def test_a_window_begins_where_the_last_one_ended() -> None:
     evidence = Evidence(as_of=NOW - INTERVAL)
     assert due_window(evidence, NOW - INTERVAL, NOW, INTERVAL) == (NOW - INTERVAL, NOW)
     assert due_window(evidence, None, NOW, INTERVAL) == (NOW - INTERVAL, NOW)
+
+
+def test_the_first_look_reaches_back_to_learn_what_the_baseline_is_like() -> None:
+    assert due_window(Evidence(), None, NOW, INTERVAL) == (NOW - FIRST_WINDOW, NOW)
 
 
 def test_a_look_right_after_another_reads_nothing() -> None:

@@ -9,14 +9,17 @@ from davylamp.core.judge import judge
 from davylamp.core.latency import Baseline
 from davylamp.core.model import Variant, Verdict
 from davylamp.core.plan import AbsoluteMargin, Gate, Margin, OddsRatioMargin, Plan, RelativeMargin
-from davylamp.core.reading import SignalReading
+from davylamp.core.reading import Reading, SignalReading
 from davylamp.core.report import GateReport, Limits, Side, report, sentence
+from davylamp.core.shadow_evidence import observe_shadow
+from davylamp.core.shadow_gates import signal_names
 from tests.davylamp.core.readings import (
     CLICKS,
     COARSE,
     ERRORS,
     FINE,
     LATENCY,
+    TICK,
     at,
     counters,
     histogram,
@@ -27,6 +30,14 @@ from tests.davylamp.core.readings import (
     steady,
     watched,
     window,
+)
+from tests.davylamp.core.shadow_readings import (
+    DISAGREEMENT,
+    OVER_NOISE,
+    SCORE_SHIFT,
+    moved,
+    of_candidate,
+    shadow_plan,
 )
 
 BLANK = [0] * len(FINE)
@@ -267,3 +278,68 @@ def test_evidence_beyond_what_json_and_a_screen_can_hold_is_cut() -> None:
 def test_a_gate_that_is_not_required_says_so() -> None:
     of = plan(replace(ERRORS, required=False))
     assert not judge(of, begin(of))[1][0].required
+
+
+# Shadow traffic
+
+
+def of_shadow(gate: Gate, found: Reading, ticks: int) -> GateReport:
+    """Return the report of a gate after so many looks at the comparator's counters."""
+    of, evidence = shadow_plan(gate), begin(shadow_plan(gate))
+    for tick in range(ticks):
+        evidence = observe_shadow(of, evidence, found, window(TICK * tick, TICK * (tick + 1)))
+    return judge(of, evidence)[1][1]
+
+
+def test_a_share_of_pairs_is_said_with_its_limit() -> None:
+    said = {
+        events: of_shadow(DISAGREEMENT, reading({"disagreement": of_candidate(steady((events, 1000), 2))}), 2)
+        for events in (2, 20, 120)
+    }
+    assert [shown.verdict for shown in said.values()] == [
+        Verdict.NON_INFERIOR,
+        Verdict.INCONCLUSIVE,
+        Verdict.REGRESSED,
+    ]
+    assert [shown.sentence.split(", evidence")[0] for shown in said.values()] == [
+        "disagreement 0.20% of 2,000 pairs (limit 2.00%)",
+        "disagreement 2.00% of 2,000 pairs (limit 2.00%)",
+        "disagreement 12.00% of 2,000 pairs (limit 2.00%)",
+    ]
+    assert said[2].candidate == Side(2000, 4, 0.002)
+    assert {shown.method for shown in said.values()} == {"by pairs of answers to the same request"}
+
+
+def test_disagreement_over_the_noise_is_said_beside_that_of_the_baseline_with_itself() -> None:
+    shown = of_shadow(OVER_NOISE, reading({"overNoise": pair(steady((1, 100), 4), steady((60, 1000), 4))}), 4)
+    assert shown.verdict is Verdict.REGRESSED
+    assert shown.sentence.startswith(
+        "overNoise 6.00% of 4,000 pairs against 1.00% of 400 of the baseline with itself, evidence of a regression"
+    )
+    assert (shown.baseline, shown.candidate) == (Side(400, 4, pytest.approx(0.01)), Side(4000, 240, 0.06))
+    assert shown.difference == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(("raised", "lowered", "points"), [(60, 10, "+5.00"), (10, 60, "+5.00"), (10, 10, "+0.00")])
+def test_a_score_is_said_by_how_many_more_pairs_cross_an_edge_the_one_way_than_the_other(
+    raised: int, lowered: int, points: str
+) -> None:
+    shown = of_shadow(SCORE_SHIFT, reading(moved(SCORE_SHIFT, {0.5: (raised, lowered)}, 1000, 3)), 3)
+    assert shown.sentence.startswith(f"scoreShift {points} points over 3,000 (limit 2.00%), evidence ")
+    assert (shown.verdict is Verdict.REGRESSED) is (raised != lowered)
+
+
+@pytest.mark.parametrize("gate", [DISAGREEMENT, OVER_NOISE, SCORE_SHIFT])
+def test_without_a_pair_no_share_is_said(gate: Gate) -> None:
+    of = shadow_plan(gate)
+    shown = judge(of, begin(of))[1][1]
+    assert (shown.sentence, shown.verdict) == (f"{gate.name}: no pairs yet", Verdict.INCONCLUSIVE)
+    idle = counters((0, 0, 0), (10, 0, 0))
+    still = of_shadow(gate, reading({name: pair(idle, idle) for name in signal_names(gate)}), 1)
+    assert still.sentence == f"{gate.name}: no pairs yet"
+
+
+def test_a_margin_that_pairs_do_not_have_is_left_out_of_the_sentence() -> None:
+    shown = of_shadow(DISAGREEMENT, reading({"disagreement": of_candidate(steady((2, 1000), 2))}), 2)
+    odd = replace(DISAGREEMENT, margin=OddsRatioMargin(1.25))
+    assert sentence(odd, shown).startswith("disagreement, evidence that it is no worse")
