@@ -316,7 +316,8 @@ def test_disagreement_over_the_noise_is_said_beside_that_of_the_baseline_with_it
     assert shown.sentence.startswith(
         "overNoise 6.00% of 4,000 pairs against 1.00% of 400 of the baseline with itself, evidence of a regression"
     )
-    assert (shown.baseline, shown.candidate) == (Side(400, 4, pytest.approx(0.01)), Side(4000, 240, 0.06))
+    sides = [(side.total, side.events) for side in (shown.baseline, shown.candidate) if side is not None]
+    assert sides == [(400, 4), (4000, 240)]
     assert shown.difference == pytest.approx(0.05)
 
 
