@@ -72,8 +72,8 @@ class Actor:
 
     async def _mirror(self, turn: Turn, progress: Progress, change: Mirror) -> None:
         """Write status, then the route: what is mirrored can always be seen in status, and is taken off again."""
-        if not self.leadership.valid:
-            raise Unavailable("the lease is not valid: the route is not written")
+        if not self.leadership.valid or (change.comparator and not turn.look.complete):
+            raise Unavailable("the lease is not valid, or endpoints could not be read: nothing is mirrored")
         await self.publisher.status(turn, progress)
         turn.session.progress = progress
         await self._write(turn, change)

@@ -130,7 +130,7 @@ class Observer:
             counting = group.create_task(self._ready(session))
         counts, route = counting.result(), self._taken(session, manifest, reading.result())
         if counts is None:
-            return Facts(route, dict.fromkeys(Variant, 1), complete=False)
+            return Facts(route, dict.fromkeys(Variant, 1), complete=False, comparator=1)
         ready = {
             Variant.BASELINE: counts.get(ref.baseline.name, 0),
             Variant.CANDIDATE: counts.get(ref.candidate.name, 0),

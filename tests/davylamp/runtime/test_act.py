@@ -8,7 +8,7 @@ import pytest
 
 from davylamp.core.evidence import Evidence
 from davylamp.core.model import Phase, Progress, Ruling, Weight
-from davylamp.core.moves import Action, Decision, Lower, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.moves import Action, Decision, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
 from davylamp.core.outbox import Outbox
 from davylamp.core.world import Judgement, RouteTrouble, World
 from davylamp.errors import Conflict, DavylampError, NotFound, SpecError, Unavailable
@@ -25,6 +25,7 @@ NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 REF = RouteRef("ml", "credit", BackendRef("fp32", 80), BackendRef("int8", 80))
 AFTER = Progress(phase=Phase.PROGRESSING, step=1)
 RAISE, LOWER = Raise("a-1", Weight(20)), Lower("a-1", Weight(0), Ruling.ROLLBACK)
+MIRROR, UNMIRROR = Mirror("a-1", "davylamp-shadow:8090"), Mirror("a-1", "")
 PREPARE, RESTORE, REPOINT = Prepare("a-1"), Restore(), Repoint()
 
 
@@ -103,6 +104,41 @@ async def test_a_lowering_writes_the_route_before_status(written: Recorded, acti
 async def test_a_route_is_given_back_once_status_says_why(written: Recorded, action: Action) -> None:
     assert await act(written, turn(), action)
     assert written.calls == ["status", "route"]
+
+
+@pytest.mark.parametrize("action", [MIRROR, UNMIRROR])
+async def test_what_is_mirrored_stands_in_status_before_it_stands_on_the_route(
+    written: Recorded, action: Mirror
+) -> None:
+    looked = turn()
+    assert await act(written, looked, action)
+    assert written.calls == ["status", "route"]
+    assert looked.session.progress is AFTER
+
+
+@pytest.mark.parametrize("action", [MIRROR, UNMIRROR])
+async def test_without_a_lease_no_mirror_is_changed(written: Recorded, action: Mirror) -> None:
+    written.valid = False
+    looked = turn()
+    with pytest.raises(Unavailable, match="lease"):
+        await act(written, looked, action)
+    assert written.calls == []
+    assert looked.session.progress is not AFTER
+
+
+async def test_without_a_complete_look_nothing_is_mirrored_and_a_mirror_is_taken_off(written: Recorded) -> None:
+    with pytest.raises(Unavailable, match="endpoints"):
+        await act(written, turn(complete=False), MIRROR)
+    assert written.calls == []
+    assert await act(written, turn(complete=False), UNMIRROR)
+    assert written.calls == ["status", "route"]
+
+
+async def test_a_status_that_cannot_be_written_keeps_the_route_unmirrored(written: Recorded) -> None:
+    written.failing["status"] = Unavailable("gone")
+    with pytest.raises(Unavailable):
+        await act(written, turn(), MIRROR)
+    assert written.calls == ["status"]
 
 
 async def test_without_a_lease_nothing_is_raised(written: Recorded) -> None:

@@ -13,11 +13,11 @@ from structlog.testing import capture_logs
 from davylamp.api.v1alpha1.convert import to_plan
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
 from davylamp.core.model import Attempt, Outcome, PastAttempt, Progress, Quarantine, Variant, Verdict, Weight
-from davylamp.core.plan import Plan
-from davylamp.core.reading import Reading, SignalReading, Target
+from davylamp.core.plan import Plan, Shadow, SignalKind, Step
+from davylamp.core.reading import Reading, SignalQuery, SignalReading, Target
 from davylamp.core.world import RouteTrouble, RouteView
 from davylamp.errors import Conflict, SpecError, Unavailable
-from davylamp.ports import RouteRef, RouteState
+from davylamp.ports import BackendRef, RouteRef, RouteState
 from davylamp.runtime.blueprint import Blueprint
 from davylamp.runtime.observe import Look, Observer
 from davylamp.runtime.session import Session, open_session, take_plan
@@ -43,6 +43,7 @@ class World:
     cut: bool = False
     routes_read: int = 0
     serving: bool | None = None
+    asked: list[str] = field(default_factory=list)
     rollouts: dict[str, Any] = field(default_factory=dict)
 
     async def read(self, *arguments: Any, **details: Any) -> Any:
@@ -50,6 +51,7 @@ class World:
             self.routes_read += 1
             return _given(self.route)
         self.windows.append(arguments[2])
+        self.asked = [query.gate for query in arguments[0].signals]
         self.serving = details["serving"]
         try:
             if self.hold is not None:
@@ -221,6 +223,41 @@ async def test_endpoints_that_cannot_be_read_forbid_raising_and_nothing_else(
         seen = await look(world, session, plan)
         assert not seen.complete
         assert (seen.world.baseline_ready, seen.world.candidate_ready) == (1, 1)
+
+
+async def test_the_comparators_endpoints_are_counted_and_the_route_is_told_where_it_is(
+    world: World, session: Session, plan: Plan
+) -> None:
+    mirroring = replace(plan, comparator="davylamp-shadow:8090")
+    for endpoints, ready in (({"davylamp-shadow": 3}, 3), ({"davylamp-shadow": 0}, 0), ({}, 0)):
+        world.endpoints = {"fp32": 2, "int8": 1} | endpoints
+        seen = await look(world, session, mirroring)
+        assert (seen.world.comparator_ready, seen.ref.comparator) == (ready, BackendRef("davylamp-shadow", 8090))
+    assert (await look(world, session, plan)).ref.comparator is None
+
+
+async def test_a_comparator_whose_endpoints_cannot_be_read_is_not_said_to_have_none(
+    world: World, session: Session, plan: Plan
+) -> None:
+    world.endpoints = Unavailable("away")
+    seen = await look(world, session, replace(plan, comparator="davylamp-shadow:8090"))
+    assert (seen.world.comparator_ready, seen.complete) == (1, False)
+
+
+async def test_the_comparator_is_read_while_its_step_mirrors_requests(
+    world: World, session: Session, plan: Plan
+) -> None:
+    shadow = Step(Weight(20), timedelta(minutes=1), shadow=Shadow(0.2, 100, timedelta(hours=1)))
+    mirroring = replace(plan, steps=(shadow, *plan.steps[1:]), comparator="davylamp-shadow:8090")
+    pairs = SignalQuery("disagreement", SignalKind.COUNTER)
+    for step, read in ((0, ["disagreement"]), (1, [])):
+        session.progress = replace(session.progress, step=step)
+        session.read_at = None
+        drawn = Blueprint(mirroring, "default", (), {}, (), shadow=(pairs,))
+        parts = cast("Any", world)
+        observer = Observer(parts, parts, parts, parts, Telemetry())
+        await observer.look(session, MANIFEST, mirroring, blueprint=drawn, now=NOW + timedelta(minutes=step))
+        assert world.asked == read
 
 
 async def test_a_service_that_does_not_exist_has_no_endpoints(world: World, session: Session, plan: Plan) -> None:
