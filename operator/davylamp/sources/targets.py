@@ -139,7 +139,7 @@ def _reading(signal: SignalQuery, sides: Mapping[Variant, Found], look: Look) ->
     newest = {variant: side.newest for variant, side in sides.items()}
     for variant, side in sides.items():
         _complain_if_stale(variant, side, look)
-    if signal.kind is SignalKind.COUNTER:
+    if signal.kind is SignalKind.COUNTER and signal.events:
         _complain_if_never_counted(signal, sides)
     targets = {
         variant: tuple(_in_seconds(target, signal.unit) for target in side.targets()) for variant, side in sides.items()
