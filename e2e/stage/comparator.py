@@ -5,10 +5,12 @@ from __future__ import annotations
 import http.client
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.lab import Lab, Part, rendering
 from e2e.lab.component import Component
@@ -68,13 +70,89 @@ def scraped(namespace: str, address: str) -> Mapping[str, Mapping[str, str]]:
     return {f"{address}:{ADMIN_PORT}": {"namespace": namespace, "pod": f"{NAME}-0"}}
 
 
+class Comparator:
+    """A namespace's comparator, installed, started and scraped by ``start`` or ``with Comparator(…)``.
+
+    Parameters
+    ----------
+    lab
+        Where it runs.
+    namespace
+        Whose rollouts it serves; it may be made later.
+    """
+
+    def __init__(self, lab: Lab, namespace: str) -> None:
+        self._lab = lab
+        self._namespace = namespace
+        self._address = lab.address()
+        self._process: Component | None = None
+
+    def start(self) -> None:
+        """Install what is not installed, start what does not run, and return when it serves and is scraped."""
+        if self._process is None:
+            install(self._lab, self._namespace, self._address)
+            self._process = comparator(self._lab, self._namespace, self._address)
+        self._process.start()
+        # Prometheus takes seconds to know of a target: as long as the process takes to start.
+        self._lab.scrape("comparator", scraped(self._namespace, self._address), within=timedelta(seconds=60))
+        self._process.wait_ready()
+
+    def kill(self) -> None:
+        """End it as a crash would, if it runs."""
+        if self._process is not None:
+            self._process.kill()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def read(self, path: str) -> tuple[int, str]:
+        """Return status and body of what its port for probes, metrics and captured pairs answers.
+
+        Raises
+        ------
+        OSError, http.client.HTTPException
+            If it does not answer.
+        """
+        return _read(self._address, path)
+
+    def pairs(self, rollout: str) -> int:
+        """Return how many pairs of baseline and candidate it has compared since its start; 0 if it does not answer."""
+        try:
+            _, text = self.read("/metrics")
+        except (OSError, http.client.HTTPException):
+            return 0
+        wanted = {"rollout": rollout, "pair": "candidate"}
+        samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
+        counts = (
+            sample.value
+            for sample in samples
+            if sample.name == "davylamp_shadow_pairs_total" and wanted.items() <= sample.labels.items()
+        )
+        return int(sum(counts))
+
+
 def _ready(address: str) -> bool:
-    connection = http.client.HTTPConnection(address, ADMIN_PORT, timeout=2)
     try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == http.HTTPStatus.OK
+        status, _ = _read(address, "/readyz")
     except (OSError, http.client.HTTPException):
         return False
+    return status == http.HTTPStatus.OK
+
+
+def _read(address: str, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(address, ADMIN_PORT, timeout=2)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
     finally:
         connection.close()
 

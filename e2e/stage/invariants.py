@@ -11,6 +11,7 @@ from typing import Any, Final
 from e2e.stage.recorder import Kind, Object, Sighting
 
 MARK: Final = "davylamp.dev/"
+_MIRROR: Final = "RequestMirror"
 _BAD: Final = frozenset({"Regressed", "NoData", "SourceDown"})
 #: The recorder sees a state some milliseconds after it was stored, one state sooner than another.
 _SLACK_SECONDS: Final = 0.3
@@ -28,12 +29,18 @@ class Expected:
         The weights of the steps with their bakes in seconds, the lowest first, and 100 with the promotion's.
     original
         The ``spec`` of the route before the rollout.
+    shadows
+        Numbers of the steps before the first weight that have shadow traffic alone, counted from 0.
+    mirrored
+        The weights at which requests may be mirrored.
     """
 
     baseline: str
     candidate: str
     ladder: Mapping[int, float]
     original: Object
+    shadows: frozenset[int] = frozenset()
+    mirrored: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,12 @@ def weight_of(route: Object, candidate: str) -> int:
         mine = sum(weight for name, weight in weights if name == candidate)
         shares.append(-(-100 * mine // total) if total else 0)
     return max(shares)
+
+
+def mirrors_of(route: Object) -> tuple[str, ...]:
+    """Return the Services that a route mirrors requests to, one for each rule that does."""
+    filters = [each for rule in (route.get("spec") or {}).get("rules") or [] for each in rule.get("filters") or []]
+    return tuple(each["requestMirror"]["backendRef"]["name"] for each in filters if each["type"] == _MIRROR)
 
 
 def states(history: Sequence[Sighting]) -> tuple[State, ...]:
@@ -168,6 +181,22 @@ def bakes_in_full(found: Sequence[State], expected: Expected) -> Iterator[str]:
             since = after.at
 
 
+def is_judged_in_the_shadow_first(found: Sequence[State], expected: Expected) -> Iterator[str]:
+    """Check that the candidate has no live weight as long as a step of shadow traffic alone runs."""
+    for state in found:
+        step, weight = (state.status.get("step") or {}).get("index"), weight_of(state.route or {}, expected.candidate)
+        if step in expected.shadows and weight > 0:
+            yield f"the candidate has {weight} % at step {step + 1}, which is one of shadow traffic alone"
+
+
+def mirrors_where_asked(found: Sequence[State], expected: Expected) -> Iterator[str]:
+    """Check that requests are mirrored at weights whose step asks for it, and at no other."""
+    for state in found:
+        weight = weight_of(state.route or {}, expected.candidate)
+        if mirrors_of(state.route or {}) and weight not in expected.mirrored:
+            yield f"requests are mirrored at {weight} %, which no step asks for"
+
+
 def leaves_the_rest_alone(found: Sequence[State], expected: Expected) -> Iterator[str]:
     """Check that nothing else on the route changes, and that no rule loses all weight."""
     wanted = _owned_by_user({"spec": expected.original}, expected)
@@ -190,6 +219,8 @@ ALL: Final[tuple[Invariant, ...]] = (
     epochs_never_fall,
     ends_clean,
     bakes_in_full,
+    is_judged_in_the_shadow_first,
+    mirrors_where_asked,
     leaves_the_rest_alone,
 )
 #: What holds even where people change weights on the route.
@@ -228,7 +259,10 @@ def _repointed(expected: Expected) -> Object:
 
 
 def _owned_by_user(route: Object, expected: Expected) -> Object:
-    """Return the spec without what Davylamp may change: the pair's references count as one without a weight."""
+    """Return the spec without what Davylamp may change.
+
+    The pair's references count as one without a weight; a mirror counts as none, since no original here has one.
+    """
     pair = {expected.baseline, expected.candidate}
     rules = []
     for rule in route["spec"]["rules"]:
@@ -237,5 +271,6 @@ def _owned_by_user(route: Object, expected: Expected) -> Object:
             own = {**ref, "name": "the pair", "weight": 0} if ref["name"] in pair else ref
             if own not in refs:
                 refs.append(own)
-        rules.append({**rule, "backendRefs": refs})
+        filters = [each for each in rule.get("filters") or [] if each["type"] != _MIRROR]
+        rules.append({**rule, "backendRefs": refs, "filters": filters})
     return {**route["spec"], "rules": rules}

@@ -1,6 +1,9 @@
 """Manifests of a rollout on the lab, as plain dictionaries that a test may change."""
 
+import base64
 from typing import Any, Final
+
+from e2e.stage.controller import NAMESPACE, SERVICE_ACCOUNT
 
 Manifest = dict[str, Any]
 PORT: Final = 8080
@@ -51,3 +54,29 @@ def model_rollout(namespace: str, name: str, *, baseline: str, candidate: str, *
         "metadata": {"name": name, "namespace": namespace},
         "spec": {**wanted, **spec},
     }
+
+
+def slack_channel(namespace: str, name: str, webhook: str) -> tuple[Manifest, ...]:
+    """Return a channel to Slack, its Secret, and the operator's right to read Secrets of the namespace."""
+    group = "rbac.authorization.k8s.io"
+    return (
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": namespace},
+            "data": {"url": base64.b64encode(webhook.encode()).decode()},
+        },
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "davylamp-secrets", "namespace": namespace},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "davylamp-secrets"},
+            "subjects": [{"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": NAMESPACE}],
+        },
+        {
+            "apiVersion": "davylamp.dev/v1alpha1",
+            "kind": "NotificationChannel",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"slack": {"webhook": {"name": name, "key": "url"}}},
+        },
+    )

@@ -46,6 +46,14 @@ class Fleet:
         }
         self.heal()
 
+    def live(self, name: str) -> int:
+        """Return how many live requests the servers of a variant have got since all were healed."""
+        return sum(server.live for server in self.servers[name])
+
+    def shadowed(self, name: str) -> int:
+        """Return how many requests of the comparator the servers of a variant have got since all were healed."""
+        return sum(server.shadowed for server in self.servers[name])
+
     @property
     def candidates(self) -> Sequence[StandIn]:
         """The candidate's servers."""
@@ -53,14 +61,19 @@ class Fleet:
 
     def break_candidate(self, errors: float) -> None:
         """Let the candidate fail a share of its requests."""
+        self.change_candidate(errors=errors)
+
+    def change_candidate(self, **behaviour: object) -> None:
+        """Let the candidate behave otherwise; see `Behaviour`."""
         for server in self.candidates:
-            server.behave(errors=errors)
+            server.behave(**behaviour)
 
     def heal(self) -> None:
-        """Let everything answer well."""
+        """Let everything answer well, and count anew."""
         for servers in self.servers.values():
             for server in servers:
                 server.behaviour = Behaviour(delay=timedelta(milliseconds=2))
+                server.forget()
 
     def stop(self) -> None:
         """Stop all servers."""

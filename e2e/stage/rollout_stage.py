@@ -3,11 +3,12 @@
 from contextlib import ExitStack, suppress
 from copy import deepcopy
 from datetime import timedelta
+from itertools import takewhile
 from typing import Any, Final, Self, TypeVar
 
 from e2e.lab import ApiError
 from e2e.lab.waiting import until
-from e2e.stage.invariants import ALL, Expected, Invariant, marks_of, violations, weight_of
+from e2e.stage.invariants import ALL, Expected, Invariant, marks_of, mirrors_of, violations, weight_of
 from e2e.stage.manifests import Manifest, http_route, model_rollout
 from e2e.stage.premises import BASELINE, CANDIDATE, Site, SteadyTraffic, answers_inference
 from e2e.stage.recorder import Kind, Object, Recorder, Sighting
@@ -100,6 +101,10 @@ class RolloutStage:
             "PATCH", f"{self.route_path}?fieldManager={who}", patch, content_type="application/json-patch+json"
         )
 
+    def edit_rules(self, rules: list[Object], who: str = "a-person") -> None:
+        """Replace the rules of the route by hand."""
+        self.site.lab.api.merge(f"{self.route_path}?fieldManager={who}", {"spec": {"rules": rules}})
+
     def patch_status(self, **fields: Any) -> None:
         """Spoil fields of the stored status; None removes a field."""
         self.site.lab.api.merge(f"{self.rollout_path}/status", {"status": fields})
@@ -161,15 +166,28 @@ class RolloutStage:
             within=within,
         )
 
+    def until_mirrored(self, within: timedelta = PATIENCE) -> None:
+        """Wait until the route mirrors requests."""
+        self.recorder.until(lambda _, route: mirrors_of(route), "requests are mirrored", within=within)
+
     # What must hold.
 
     @property
     def expected(self) -> Expected:
         """What was asked for."""
         spec = self.manifest["spec"]
-        ladder = {step["weight"]: _seconds(step["bake"]) for step in spec["steps"] if "weight" in step}
+        steps = spec["steps"]
+        ladder = {step["weight"]: _seconds(step["bake"]) for step in steps if "weight" in step}
         ladder[100] = _seconds(spec["promotion"]["bake"])
-        return Expected(BASELINE, CANDIDATE, ladder, self.original["spec"])
+        before = takewhile(lambda number: "weight" not in steps[number], range(len(steps)))
+        return Expected(
+            BASELINE,
+            CANDIDATE,
+            ladder,
+            self.original["spec"],
+            shadows=frozenset(number for number in before if "shadow" in steps[number]),
+            mirrored=frozenset(step.get("weight", 0) for step in steps if "shadow" in step),
+        )
 
     def violations(self, *invariants: Invariant) -> tuple[str, ...]:
         """Return where an invariant was broken in any state so far; by default all of them are asked."""
@@ -208,8 +226,8 @@ def _line(seen: Sighting) -> str:
     if seen.manifest is None:
         return f"{seen.at:7.2f} {seen.revision} {seen.kind.value} is gone"
     if seen.kind is Kind.ROUTE:
-        weight, marks = weight_of(seen.manifest, CANDIDATE), marks_of(seen.manifest)
-        return f"{seen.at:7.2f} {seen.revision} route {weight} % {marks}"
+        weight, marks, mirrors = weight_of(seen.manifest, CANDIDATE), marks_of(seen.manifest), mirrors_of(seen.manifest)
+        return f"{seen.at:7.2f} {seen.revision} route {weight} % {marks} {' '.join(mirrors)}"
     status = seen.manifest.get("status") or {}
     shown = [status.get(name) for name in ("phase", "reason", "message", "verdict", "weight", "epoch")]
     return f"{seen.at:7.2f} {seen.revision} status {shown}"

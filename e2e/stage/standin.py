@@ -2,6 +2,9 @@
 
 Tests that need dozens of rollouts cannot start an MLServer for each variant. This one is a real HTTP server with real
 counters behind the real gateway; only the model is missing.
+
+What it decides is a function of the request's id, as a model's decision is one of its input: two of them decide the
+same about the same request, but for the share in which one is told to differ.
 """
 
 import asyncio
@@ -16,7 +19,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, H
 
 HTTP_PORT: Final = 8080
 METRICS_PORT: Final = 8082
+#: What the comparator marks its own requests with.
+_SHADOW: Final = "x-davylamp-shadow"
 _PATH: Final = "/v2/models/income/infer"
+_THRESHOLD: Final = 0.5
 #: Fine enough that a slowdown of 10 % is a shift by one bucket: neighbours differ by a tenth.
 _BUCKETS: Final = tuple(round(0.0005 * 1.1**step, 7) for step in range(60))
 
@@ -33,11 +39,17 @@ class Behaviour:
         Share of positive decisions, 0..1.
     delay
         Time that an answer takes, on average.
+    differing
+        Share of the decisions that are not those of the others, 0..1.
+    page
+        Whether it answers with a web page, as a proxy before a lost model does.
     """
 
     errors: float = 0.0
     positives: float = 0.3
     delay: timedelta = timedelta(0)
+    differing: float = 0.0
+    page: bool = False
 
 
 class StandIn:
@@ -52,13 +64,16 @@ class StandIn:
     behaviour
         How it answers; may be changed while it runs.
     seed
-        Of the random decisions.
+        Of what is random: delays, errors, and decisions about requests without an id.
     """
 
     def __init__(self, address: str, variant: str, behaviour: Behaviour | None = None, *, seed: int = 0) -> None:
         self.address = address
         self.variant = variant
         self.behaviour = behaviour or Behaviour()
+        #: Requests that somebody waited for, and those of the comparator.
+        self.live = 0
+        self.shadowed = 0
         self._random = random.Random(seed)  # noqa: S311 - decides nothing secret
         registry = CollectorRegistry()
         self._success = Counter("model_infer_request_success", "Answered.", ["model"], registry=registry)
@@ -81,6 +96,10 @@ class StandIn:
     def behave(self, **changes: object) -> None:
         """Change the behaviour from the next request on."""
         self.behaviour = replace(self.behaviour, **changes)  # type: ignore[arg-type]
+
+    def forget(self) -> None:
+        """Begin to count live and shadowed requests anew."""
+        self.live = self.shadowed = 0
 
     def start(self) -> Self:
         """Start serving and return when it does."""
@@ -111,7 +130,8 @@ class StandIn:
         metrics.router.add_get("/metrics", self._metrics)
         runners = []
         for application, port in ((answers, HTTP_PORT), (metrics, METRICS_PORT)):
-            runner = web.AppRunner(application, access_log=None)
+            # Whoever is told to hang does so no longer than somebody waits.
+            runner = web.AppRunner(application, access_log=None, handler_cancellation=True)
             await runner.setup()
             await web.TCPSite(runner, self.address, port, reuse_address=True).start()
             runners.append(runner)
@@ -120,25 +140,40 @@ class StandIn:
     async def _infer(self, request: web.Request) -> web.Response:
         await request.read()
         behaviour, begun = self.behaviour, self._loop.time()
+        shadowed = _SHADOW in request.headers
+        self.shadowed += shadowed
+        self.live += not shadowed
         if behaviour.delay:
             await asyncio.sleep(behaviour.delay.total_seconds() * self._random.uniform(0.5, 1.5))
         headers = {"x-model-version": self.variant}
         if self._random.random() < behaviour.errors:
             self._failure.labels("income").inc()
             return web.json_response({"error": "told to fail"}, status=500, headers=headers)
-        positive = self._random.random() < behaviour.positives
+        if behaviour.page:
+            return web.Response(text="<html><body>no model here</body></html>", content_type="text/html")
+        score = self._score(request.headers.get("x-request-id"), behaviour)
         self._success.labels("income").inc()
         self._scored.inc()
-        self._positive.inc(positive)
+        self._positive.inc(score >= _THRESHOLD)
         self._seconds.labels("/v2/models/{model_name}/infer").observe(self._loop.time() - begun)
-        answer = {
-            "model_name": "income",
-            "outputs": [{"name": "label", "shape": [1], "datatype": "INT64", "data": [int(positive)]}],
-        }
-        return web.json_response(answer, headers=headers)
+        return web.json_response(_answer(score), headers=headers)
+
+    def _score(self, request_id: str | None, behaviour: Behaviour) -> float:
+        """Return how likely the positive class is for a request."""
+        chance = self._random if request_id is None else random.Random(request_id)  # noqa: S311 - no secret
+        positive = (chance.random() < behaviour.positives) is not (chance.random() < behaviour.differing)
+        return chance.uniform(_THRESHOLD + 0.1, 1) if positive else chance.uniform(0, _THRESHOLD - 0.1)
 
     async def _ready(self, _: web.Request) -> web.Response:
         return web.json_response({"ready": True})
 
     async def _metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _answer(score: float) -> dict[str, object]:
+    decided = [
+        {"name": "label", "shape": [1], "datatype": "INT64", "data": [int(score >= _THRESHOLD)]},
+        {"name": "probability", "shape": [1], "datatype": "FP64", "data": [score]},
+    ]
+    return {"model_name": "income", "outputs": decided}
