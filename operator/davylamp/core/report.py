@@ -10,7 +10,7 @@ from davylamp.core.latency import ENOUGH, latency_design
 from davylamp.core.model import Verdict
 from davylamp.core.plan import AbsoluteMargin, Gate, LimitMargin, SignalKind
 from gatestats.method import Method
-from gatestats.ticks import Estimate, Measure
+from gatestats.ticks import Estimate, Measure, Worse
 
 _LN10: Final = log(10)
 _TESTED: Final = {
@@ -56,6 +56,8 @@ class GateReport:
         The verdict with its numbers.
     method
         How it is tested, and why so; empty before that is known.
+    place
+        The edge over which a score moves most, and which way; empty for gates without edges.
     """
 
     name: str
@@ -73,6 +75,7 @@ class GateReport:
     non_inferiority_threshold: float | None = None
     samples: int = 0
     method: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +124,16 @@ def report(gate: Gate, evidence: Evidence, limits: Limits, guilty: bool) -> Gate
         non_inferiority=_log10(weakest),
         non_inferiority_threshold=_log10(limits.promotion),
     )
-    shown = replace(_with_effect(shown, streams[strongest]), method=_method(gate, evidence))
+    shown = replace(
+        _with_effect(shown, streams[strongest]), method=_method(gate, evidence), place=_place(gate, strongest)
+    )
     return replace(shown, sentence=trouble.sentence if trouble and not guilty else sentence(gate, shown))
+
+
+def _place(gate: Gate, stream: str) -> str:
+    """Return the edge of a stream and which way scores cross it, for people."""
+    edge, _, worse = stream.partition("@")[2].partition(":")
+    return f"{edge} {'upwards' if worse == Worse.HIGHER else 'downwards'}" if gate.edges else ""
 
 
 def _method(gate: Gate, evidence: Evidence) -> str:
@@ -172,9 +183,8 @@ def _on_shadow(gate: Gate, shown: GateReport) -> str:
             noise = f"{baseline.value or 0:.2%} of {baseline.total:,} of the baseline with itself"
             return f"{gate.name} {candidate.value or 0:.2%} of {candidate.total:,} pairs against {noise}"
         case AbsoluteMargin(margin):
-            return (
-                f"{gate.name} {100 * (shown.difference or 0):+.2f} points over {candidate.total:,} (limit {margin:.2%})"
-            )
+            moved = f"{100 * (shown.difference or 0):+.2f} points cross {shown.place}"
+            return f"{gate.name} {moved}, of {candidate.total:,} (limit {margin:.2%})"
         case _:
             return gate.name
 

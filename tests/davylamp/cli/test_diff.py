@@ -214,6 +214,8 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("TTY_INTERACTIVE", "1")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with pair(scores(), scores()) as urls:
         ended = call(capsys, *urls, *asked(tmp_path, 5))

@@ -321,12 +321,19 @@ def test_disagreement_over_the_noise_is_said_beside_that_of_the_baseline_with_it
     assert shown.difference == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize(("raised", "lowered", "points"), [(60, 10, "+5.00"), (10, 60, "+5.00"), (10, 10, "+0.00")])
+@pytest.mark.parametrize(
+    ("raised", "lowered", "said"),
+    [
+        (60, 10, "+5.00 points cross 0.5 upwards"),
+        (10, 60, "+5.00 points cross 0.5 downwards"),
+        (10, 10, "+0.00 points cross 0.9 upwards"),
+    ],
+)
 def test_a_score_is_said_by_how_many_more_pairs_cross_an_edge_the_one_way_than_the_other(
-    raised: int, lowered: int, points: str
+    raised: int, lowered: int, said: str
 ) -> None:
     shown = of_shadow(SCORE_SHIFT, reading(moved(SCORE_SHIFT, {0.5: (raised, lowered)}, 1000, 3)), 3)
-    assert shown.sentence.startswith(f"scoreShift {points} points over 3,000 (limit 2.00%), evidence ")
+    assert shown.sentence.startswith(f"scoreShift {said}, of 3,000 (limit 2.00%), evidence ")
     assert (shown.verdict is Verdict.REGRESSED) is (raised != lowered)
 
 

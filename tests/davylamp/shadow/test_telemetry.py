@@ -45,6 +45,18 @@ def test_a_pair_that_could_not_be_compared_is_counted_by_its_reason_and_as_nothi
     assert value(registry, "timed_pairs_total") == 1
 
 
+def test_events_are_read_before_the_pairs_that_they_are_among_so_that_none_is_ahead() -> None:
+    order = [family.name for family in counted().collect()]
+    for total, events in {
+        "pairs": ("disagreements", "status_mismatches"),
+        "timed_pairs": ("slower",),
+        "scored": ("score_raised", "score_lowered"),
+        "confident": ("confidence_raised", "confidence_lowered"),
+    }.items():
+        for event in events:
+            assert order.index(f"davylamp_shadow_{event}") < order.index(f"davylamp_shadow_{total}")
+
+
 def test_a_pair_is_counted_with_all_its_differences() -> None:
     differences = frozenset({Difference.STATUS, Difference.EMPTY})
     registry = counted(Comparison(Kind.STATUS, None, differences, disagrees=True), FAST, FAILED)
