@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from davylamp.api.v1alpha1.shadow import FIRST_PORT, LAST_PORT
+from davylamp.api.v1alpha1.shadow import FIRST_PORT, GRPC_ABOVE, LAST_PORT
 from davylamp.core.model import Ruling, Weight
 from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Restore
 from davylamp.ports import BackendRef, RouteChange, RouteRef
@@ -275,6 +275,8 @@ def test_the_mirror_to_the_comparator_comes_and_goes_beside_a_users_filters(
     assert route.manifest["spec"]["rules"][1]["filters"] == [MODIFIER, mirror("davylamp-shadow", 8090)]
     route.become(operator_api, (Mirror("a-1", "davylamp-shadow:8105"), HALF))
     assert route.manifest["spec"]["rules"][1]["filters"] == [MODIFIER, mirror("davylamp-shadow", 8105)]
+    route.become(operator_api, (Mirror("a-1", "davylamp-shadow:8205"),))
+    assert route.manifest["spec"]["rules"][1]["filters"] == [MODIFIER, mirror("davylamp-shadow", 8205)]
     route.become(operator_api, (BACK, Restore()))
     assert route.manifest["spec"]["rules"][1].pop("filters") == [MODIFIER]
     assert route.manifest["spec"] == before
@@ -282,7 +284,8 @@ def test_the_mirror_to_the_comparator_comes_and_goes_beside_a_users_filters(
 
 def test_the_policy_knows_a_comparator_by_the_ports_that_the_schema_allows() -> None:
     text = (ROOT / "manifests/admission/routes.yaml").read_text(encoding="utf-8")
-    assert text.count(f">= {FIRST_PORT} &&") == text.count(f"<= {LAST_PORT}") == 2
+    for above in (0, GRPC_ABOVE):
+        assert text.count(f">= {FIRST_PORT + above} &&") == text.count(f"<= {LAST_PORT + above}") == 2
 
 
 def test_a_status_that_a_gateway_writes_is_none_of_the_policys_business(route: Route, control_plane: Lab) -> None:
