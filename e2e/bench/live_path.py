@@ -13,6 +13,8 @@ Steady requests go through the gateway to a baseline; the arms take turns, in an
     ratio        to "no mirror" of the same round, geometric mean over the rounds, with a 95 % interval
     failed       requests without an answer of success
     mirrored     requests a second that Envoy mirrored, or tried to
+    gateway      processor time that Envoy used for a request, milliseconds: it says more where a machine has other work
+    gateway      processor time that Envoy used for a request, milliseconds: it says more where a machine has other work
 """
 
 import argparse
@@ -82,6 +84,7 @@ class Measured:
     requests: int = 0
     failed: int = 0
     mirrored: float = 0.0
+    processor: float = 0.0
     seconds: float = 0.0
 
 
@@ -92,6 +95,7 @@ class Figures:
     requests: int
     failed: int
     mirrored: float
+    gateway: float
     p50: float
     p99: float
     p50_ratio: Ratio | None
@@ -176,10 +180,13 @@ class Bench:
     def _turn(self, arm: Arm, seconds: float) -> None:
         self._mirror(arm.mirror)
         with self._fault(arm):
-            began, mirrored = datetime.now(UTC), self._mirrored(arm.mirror)  # noqa: TID251 - a benchmark has no Clock
+            used, mirrored = self._processor(), self._mirrored(arm.mirror)
+            began = datetime.now(UTC)  # noqa: TID251 - a benchmark has no Clock
             time.sleep(seconds)  # noqa: TID251 - the time that is measured
             ended = datetime.now(UTC)  # noqa: TID251 - as above
             found = self.measured[arm]
+            found.processor += self._processor() - used
+            found.processor += self._processor() - used
             found.mirrored += self._mirrored(arm.mirror) - mirrored
         found.seconds += (ended - began).total_seconds()
         answers = self._traffic.history.between(began, ended)
@@ -221,6 +228,22 @@ class Bench:
         rising = {name for name in before if self._mirrored(name) > before[name]}
         under_way = {name for name in before if self._stat(name, "rq_active")}
         return rising == {service} - {""} and under_way <= {service}
+
+    def _processor(self) -> float:
+        """Return how much processor time Envoy has used, seconds."""
+        process = self._lab.component("envoy").process
+        if process is None:
+            raise RuntimeError("Envoy does not run")
+        fields = Path(f"/proc/{process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _processor(self) -> float:
+        """Return how much processor time Envoy has used, seconds."""
+        process = self._lab.component("envoy").process
+        if process is None:
+            raise RuntimeError("Envoy does not run")
+        fields = Path(f"/proc/{process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _mirrored(self, service: str) -> float:
         """Return how many requests Envoy has mirrored or tried to, by its own count."""
@@ -272,6 +295,8 @@ def _figures(measured: Measured, control: Measured) -> Figures:
         measured.requests,
         measured.failed,
         round(measured.mirrored / measured.seconds, 1),
+        1000 * measured.processor / measured.requests,
+        1000 * measured.processor / measured.requests,
         1000 * quantile_of(measured.rounds, 0.5),
         1000 * quantile_of(measured.rounds, 0.99),
         *ratios,
@@ -279,15 +304,15 @@ def _figures(measured: Measured, control: Measured) -> Figures:
 
 
 def _print(figures: Mapping[str, Figures], loads: Mapping[str, float]) -> None:
-    names = ("requests", "failed", "mirrored", "p50", "p99", "ratio of p50", "ratio of p99")
-    lines = ["{:<12}{:>9}{:>8}{:>10}{:>8}{:>8}{:>24}{:>24}".format("arm", *names)]
+    names = ("requests", "failed", "mirrored", "gateway", "p50", "p99", "ratio of p50", "ratio of p99")
+    lines = ["{:<12}{:>9}{:>8}{:>10}{:>9}{:>8}{:>8}{:>24}{:>24}".format("arm", *names)]
     for name, found in figures.items():
         ratios = [
             f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})" if ratio else ""
             for ratio in (found.p50_ratio, found.p99_ratio)
         ]
         lines.append(
-            f"{name:<12}{found.requests:>9}{found.failed:>8}{found.mirrored:>10.1f}{found.p50:>8.2f}{found.p99:>8.2f}"
+            f"{name:<12}{found.requests:>9}{found.failed:>8}{found.mirrored:>10.1f}{found.gateway:>9.3f}{found.p50:>8.2f}{found.p99:>8.2f}"
             f"{ratios[0]:>24}{ratios[1]:>24}"
         )
     load = " to ".join(f"{load:.2f}" for load in loads.values())
