@@ -234,6 +234,8 @@ class Lane:
                 _log.error("pair_failed", rollout=f"{self.task.namespace}/{self.task.rollout}", why=repr(error))
             finally:
                 self._let_go(arrived)
+        # Not left to the callback: what arrives before that is run would count on a worker that works no more.
+        self._workers -= {asyncio.current_task()}
 
     def _let_go(self, arrived: Arrived) -> None:
         self._tenancy.leave()

@@ -8,7 +8,9 @@ import json
 import threading
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import brotli
@@ -16,11 +18,15 @@ import pytest
 import zstandard
 
 from davylamp.runtime.comparator import redact
+from davylamp.shadow.capturing import keep_nothing
 from davylamp.shadow.comparing import compare as real_compare
-from davylamp.shadow.comparison import Comparison
+from davylamp.shadow.comparison import Comparison, Kind
 from davylamp.shadow.exchange import Call, Failure, Outcome
+from davylamp.shadow.lane import Lane, Means
+from davylamp.shadow.reception import Arrived
 from davylamp.shadow.room import Room
 from davylamp.shadow.task import Capture, Replay, Rules
+from davylamp.shadow.telemetry import Tallies, Telemetry
 from tests.davylamp.shadow.servers import (
     INFER,
     OK,
@@ -407,6 +413,26 @@ async def test_small_answers_are_compared_where_they_arrive() -> None:
         await counted(comparator, "pairs_total", pair="candidate")
 
     assert held.threads == {"1": threading.get_ident()}
+
+
+async def test_what_arrives_while_the_last_worker_ends_does_not_wait_for_the_next_request() -> None:
+    async with upstream() as variant:
+        arrived = [Arrived("POST", INFER, (("x-request-id", str(number)),), BODY) for number in range(2)]
+        tallies, done = Telemetry(), asyncio.Event()
+
+        def compare_and_receive(*_: Any) -> Comparison:
+            # A worker that has nothing left ends in this very round of the loop.
+            asyncio.get_running_loop().call_soon(lane.take, arrived.pop()) if arrived else done.set()
+            return Comparison(Kind.RAW)
+
+        with ThreadPoolExecutor(1) as aside:
+            means = Means(compare_and_receive, keep_nothing, Random(7), Room(), aside)  # noqa: S311 - the same in every run
+            alone = task(variant.address, variant.address, replay=Replay(concurrency=1))
+            lane = Lane(alone, means, Tallies(tallies, "ml", "credit"))
+            lane.take(arrived.pop())
+            async with asyncio.timeout(20):
+                await done.wait()
+            await lane.end()
 
 
 async def test_a_rollout_can_end_in_the_middle_of_a_long_comparison() -> None:
