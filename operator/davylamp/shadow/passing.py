@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Final
 
-from davylamp.shadow.exchange import Headers, Protocol, header_of
+from davylamp.shadow.exchange import Headers, Protocol
 from davylamp.shadow.reception import Arrived
 from davylamp.shadow.task import Replay
 
@@ -53,8 +53,7 @@ _CODING: Final = frozenset({"accept-encoding", "content-encoding"})
 #: gRPC makes these itself.
 _GRPC_OWN: Final = frozenset({"content-type", "user-agent"})
 _SECRET_WORDS: Final = (
-    "authorization",
-    "authenticate",
+    "auth",
     "cookie",
     "token",
     "secret",
@@ -64,7 +63,13 @@ _SECRET_WORDS: Final = (
     "apikey",
     "client-cert",
     "signature",
+    "session",
+    "jwt",
+    "oidc",
+    "dpop",
 )
+#: Whatever is a key by its name, such as those of API gateways.
+_KEYS: Final = ("-key", "_key")
 _FOREIGN: Final = ("x-envoy-", "x-goog-")
 
 
@@ -78,7 +83,13 @@ def is_allowed(arrived: Arrived, replay: Replay) -> bool:
 
 @lru_cache(maxsize=4096)
 def _fits_any(patterns: tuple[str, ...], path: str) -> bool:
-    return any(fits(pattern, path) for pattern in patterns)
+    return _is_plain(path) and any(fits(pattern, path) for pattern in patterns)
+
+
+def _is_plain(path: str) -> bool:
+    """Return whether a server takes a path as it is: some cut off what follows ``#``, and undo ``..``."""
+    parts = path.lower().replace("%2e", ".").replace("%2f", "/").split("/")
+    return "#" not in path and not {".", ".."} & {*parts}
 
 
 def fits(pattern: str, path: str) -> bool:
@@ -136,7 +147,7 @@ def passed_on(headers: Headers, protocol: Protocol, allowed: AbstractSet[str]) -
     allowed
         Names of credentials that are passed on.
     """
-    hop = {name.strip().lower() for name in header_of(headers, "connection").split(",")}
+    hop = {word.strip().lower() for name, value in headers if name == "connection" for word in value.split(",")}
     grpc = protocol is Protocol.GRPC
     kept = [
         (name, value)
@@ -154,7 +165,7 @@ def _is_of_the_way(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_withheld(name: str) -> bool:
-    return name.startswith(_FOREIGN) or any(word in name for word in _SECRET_WORDS)
+    return name.startswith(_FOREIGN) or name.endswith(_KEYS) or any(word in name for word in _SECRET_WORDS)
 
 
 def _is_grpcs(name: str) -> bool:
