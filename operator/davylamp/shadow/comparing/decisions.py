@@ -60,6 +60,10 @@ def _look_at_infinite(both: Array, findings: Findings) -> None:
     """Compare rows that are not all finite: the highest class decides, but nothing is higher or lower than NaN."""
     empty = np.isnan(both)
     findings.differ(Difference.DECISION, (empty[0] != empty[1]).any())
+    if both.shape[2] < _FEWEST_RANKED:
+        # The threshold has to do with the score itself, and an infinite one is none.
+        endless = np.where(np.isinf(both), both, 0)
+        findings.differ(Difference.DECISION, (endless[0] != endless[1]).any())
     if both.shape[2] > 1:
         findings.decides = True
         highest = np.where(empty, -np.inf, both).argmax(axis=2)

@@ -14,7 +14,8 @@ from davylamp.shadow.formats.parsing import parsed
 from davylamp.shadow.formats.reading import Choice, Texts, UnreadableError
 from davylamp.shadow.task import Notion, Rules
 
-#: Characters that similarity looks at, of one text and of all of an answer: its cost grows with their square.
+#: Characters that similarity looks at, of one text and of all of an answer: its cost grows with their square. Half of
+#: them are the last ones, for models that fail do so late.
 MOST_CHARACTERS: Final = 8_000
 MOST_CHARACTERS_IN_ALL: Final = 64_000
 #: Of each text at least, however many there are.
@@ -68,9 +69,20 @@ def _look_at(pair: tuple[Choice, Choice], longest: int, rules: Rules, findings: 
     if first.text == second.text:
         return 1.0
     findings.differ(Difference.JSON_VALIDITY, _is_json(first.text) is not _is_json(second.text))
-    similarity = Levenshtein.normalized_similarity(first.text[:longest], second.text[:longest])
+    similarity = _similarity(first.text, second.text, longest)
     findings.differ(Difference.TEXT, similarity < rules.similarity or rules.notion is Notion.EXACT)
     return similarity
+
+
+def _similarity(first: str, second: str, longest: int) -> float:
+    """Return how similar two texts are, 0 to 1; of longer ones, as their beginnings, their ends and lengths have it."""
+    lengths = sorted((len(first), len(second)))
+    if lengths[1] <= longest:
+        return Levenshtein.normalized_similarity(first, second)
+    half = longest // 2
+    parts = ((first[:half], second[:half]), (first[-half:], second[-half:]))
+    # No two texts are more similar than their lengths.
+    return min(lengths[0] / lengths[1], *(Levenshtein.normalized_similarity(*part) for part in parts))
 
 
 def _refuses(choice: Choice) -> bool:

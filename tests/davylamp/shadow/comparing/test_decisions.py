@@ -156,6 +156,21 @@ def test_a_score_that_is_not_a_number_on_one_side_disagrees() -> None:
     assert found.scores == ((0.2, 0.2),)
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([0.2, 0.2], [math.inf, 0.2]),
+        ([0.7, 0.2], [-math.inf, 0.2]),
+        ([math.inf, 0.2], [-math.inf, 0.2]),
+        ([[0.3, 0.7], [0.3, 0.7]], [[0.3, math.inf], [0.3, 0.7]]),
+    ],
+)
+def test_a_score_that_is_infinite_on_one_side_disagrees_whatever_else_is_in_the_batch(first: Any, second: Any) -> None:
+    assert rows(first, second).disagrees
+    assert rows(second, first).disagrees
+    assert not rows(second, second).disagrees
+
+
 def test_whole_numbers_of_json_beside_floats_are_floats() -> None:
     found = compared(PREDICT, {"predictions": [[1, 0]]}, {"predictions": [[0.75, 0.25]]})
 

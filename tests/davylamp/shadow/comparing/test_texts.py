@@ -44,10 +44,19 @@ def test_many_long_texts_are_looked_at_for_a_share_of_their_length() -> None:
     count = MOST_CHARACTERS_IN_ALL // FEWEST_CHARACTERS
     for number in (count, 2 * count):
         first = ["a" * 200] * number
-        late = compared(CHAT, chat(*first), chat(*("a" * FEWEST_CHARACTERS + "b" for _ in first)))
+        amid = compared(CHAT, chat(*first), chat(*("a" * 99 + "bb" + "a" * 99 for _ in first)))
         early = compared(CHAT, chat(*first), chat(*("b" + "a" * 199 for _ in first)))
-        assert late.measures[Measure.SIMILARITY] == 1
-        assert early.measures[Measure.SIMILARITY] == 1 - 1 / FEWEST_CHARACTERS
+        late = compared(CHAT, chat(*first), chat(*("a" * 199 + "b" for _ in first)))
+        assert amid.measures[Measure.SIMILARITY] == 1
+        for found in (early, late):
+            assert found.measures[Measure.SIMILARITY] == 1 - 2 / FEWEST_CHARACTERS
+
+
+def test_a_long_text_that_breaks_down_late_or_is_cut_off_is_not_similar() -> None:
+    whole = "word " * MOST_CHARACTERS
+    assert texts(whole, whole[: 2 * MOST_CHARACTERS] + "!" * 3 * MOST_CHARACTERS).disagrees
+    cut = texts(whole, whole[:MOST_CHARACTERS])
+    assert (cut.disagrees, cut.measures[Measure.SIMILARITY]) == (True, 1 / 5)
 
 
 def test_why_a_text_ended_counts_only_where_everything_does() -> None:
