@@ -21,8 +21,8 @@ from davylamp.api.v1alpha1.stored import read_status
 from davylamp.core.model import TERMINAL, Progress, Ruling
 from davylamp.core.shadow_evidence import shadowing
 from davylamp.errors import SpecError
+from davylamp.jsonpath import query
 from davylamp.runtime.catalogue import Name, Object, name_of
-from davylamp.shadow.formats.selection import query
 from davylamp.shadow.task import Capture, Format, Notion, Replay, Rules, Task
 
 #: Returns ``host:port`` for a Service and its port, as ``name:port``.

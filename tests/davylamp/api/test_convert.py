@@ -72,6 +72,14 @@ def test_a_jsonpath_that_cannot_be_read_is_told_with_its_place() -> None:
         to_plan(read_spec(spec))
 
 
+@pytest.mark.parametrize("path", ["$[?match(@.a, 'b')]", "$[?$.a]", "$[?@ == 1e400]"])
+@pytest.mark.parametrize("field", ["compare.select", "compare.ignore", "capture.redact"])
+def test_a_jsonpath_that_the_comparator_does_not_look_for_is_refused_by_the_operator_too(field: str, path: str) -> None:
+    spec = changed(rollout(), put(f"spec.shadow.{field}.0", path))["spec"]
+    with pytest.raises(SpecError, match=rf"shadow\.{field}\[0\]: .* is (no JSONPath|not looked for)"):
+        to_plan(read_spec(spec))
+
+
 def test_requests_over_grpc_are_mirrored_to_the_port_100_above() -> None:
     spec = changed(rollout(), put("spec.shadow.comparator.protocol", "GRPC"))["spec"]
     assert to_plan(read_spec(spec)).comparator == "davylamp-shadow:8191"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import jsonpath_rfc9535
-
 from davylamp.api.v1alpha1.quantities import parse_duration, parse_percent
 from davylamp.api.v1alpha1.shadow import GRPC_ABOVE, Capture, Comparator, Compare, MirroredProtocol, Shadow, ShadowStep
 from davylamp.api.v1alpha1.signals import Gates
@@ -14,6 +12,7 @@ from davylamp.core.plan import AbsoluteMargin, Direction, Gate, LimitMargin, Sig
 from davylamp.core.plan import Shadow as ShadowPlan
 from davylamp.core.shadow_gates import DISAGREEMENT
 from davylamp.errors import SpecError
+from davylamp.jsonpath import query
 
 OVER_NOISE: Final = "overNoise"
 STATUS_MISMATCH: Final = "statusMismatch"
@@ -32,15 +31,15 @@ _HALF: Final = 0.5
 
 
 def refuse_bad_paths(shadow: Shadow) -> None:
-    """Raise SpecError for a JSONPath that cannot be read; the schema only knows how one begins."""
+    """Raise SpecError for a JSONPath that the comparator does not look for; the schema only knows how one begins."""
     compare, capture = shadow.compare or Compare(), shadow.capture or Capture()
     paths = {"compare.select": compare.select, "compare.ignore": compare.ignore, "capture.redact": capture.redact}
     for field, given in paths.items():
         for number, path in enumerate(given):
             try:
-                jsonpath_rfc9535.compile(path)
-            except jsonpath_rfc9535.JSONPathError as wrong:
-                raise SpecError(f"shadow.{field}[{number}]: {path} is no JSONPath of RFC 9535: {wrong}") from wrong
+                query(path)
+            except SpecError as wrong:
+                raise SpecError(f"shadow.{field}[{number}]: {wrong}") from wrong
 
 
 def shadow_of(step: ShadowStep) -> ShadowPlan:

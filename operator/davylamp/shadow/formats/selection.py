@@ -1,29 +1,17 @@
 """JSONPath (RFC 9535): what of a document is compared, and what is not.
 
 Rule 1: a path costs no more than a bounded number of looks, whatever it says and wherever it is used.
-Rule 2: so a filter looks at what it is about and at nothing else, and knows no regular expression: either could take
-hours for one document.
+Rule 2: which paths may be written at all, `davylamp.jsonpath` says.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
-from jsonpath_rfc9535 import JSONPathEnvironment, JSONPathError, JSONPathNode, JSONPathQuery
-from jsonpath_rfc9535.filter_expressions import (
-    ComparisonExpression,
-    Expression,
-    FilterExpression,
-    FilterQuery,
-    FunctionExtension,
-    LogicalExpression,
-    PrefixExpression,
-    RelativeFilterQuery,
-)
+from jsonpath_rfc9535 import JSONPathNode
 from jsonpath_rfc9535.segments import JSONPathRecursiveDescentSegment
 from jsonpath_rfc9535.selectors import FilterSelector, IndexSelector, JSONPathSelector, NameSelector
 
-from davylamp.errors import SpecError
+from davylamp.jsonpath import query
 from davylamp.shadow.formats.arrays import columns_of
 from davylamp.shadow.formats.parsing import within_bounds
 from davylamp.shadow.formats.reading import Document, Fault, Tensors, UnreadableError
@@ -34,56 +22,6 @@ MOST_LOOKS: Final = 1_000_000
 _FILTER: Final = 4
 #: Values that all paths together may find on their way: each some hundred bytes.
 MOST_FOUND: Final = 100_000
-
-
-class _Environment(JSONPathEnvironment):
-    """What paths may be made of."""
-
-    def setup_function_extensions(self) -> None:
-        super().setup_function_extensions()
-        for name in ("match", "search"):
-            del self.function_extensions[name]
-
-
-_ENVIRONMENT: Final = _Environment()
-
-
-@lru_cache(maxsize=1024)
-def query(path: str) -> JSONPathQuery:
-    """Read a JSONPath.
-
-    Raises
-    ------
-    SpecError
-        If it is none, or one that is not looked for.
-    """
-    try:
-        read = _ENVIRONMENT.compile(path)
-    except (JSONPathError, ValueError, OverflowError, RecursionError) as error:
-        raise SpecError(f"{path[:100]!r} is no JSONPath: {str(error)[:200]}") from None
-    selectors = (selector for segment in read.segments for selector in segment.selectors)
-    filters = (selector.expression for selector in selectors if isinstance(selector, FilterSelector))
-    for asked in (inner for expression in filters for inner in _queries(expression)):
-        if not isinstance(asked, RelativeFilterQuery) or not asked.query.singular_query():
-            raise SpecError(f"{path[:100]!r} is not looked for: a filter may only ask for @ and one place in it")
-    return read
-
-
-def _queries(expression: Expression) -> Iterator[FilterQuery]:
-    """Yield what a filter looks at."""
-    match expression:
-        case FilterQuery():
-            yield expression
-        case FilterExpression(expression=inner) | PrefixExpression(right=inner):
-            yield from _queries(inner)
-        case LogicalExpression() | ComparisonExpression():
-            yield from _queries(expression.left)
-            yield from _queries(expression.right)
-        case FunctionExtension():
-            for argument in expression.args:
-                yield from _queries(argument)
-        case _:  # a literal
-            pass
 
 
 class _Search:

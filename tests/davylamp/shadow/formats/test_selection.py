@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davylamp.errors import SpecError
+from davylamp.jsonpath import query
 from davylamp.shadow.formats.reading import Document, Fault, Tensors, Unreadable
-from davylamp.shadow.formats.selection import matches, query
+from davylamp.shadow.formats.selection import matches
 from davylamp.shadow.task import Rules
 from tests.davylamp.shadow.bodies import answer, reading
 
