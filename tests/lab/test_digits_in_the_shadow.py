@@ -29,6 +29,8 @@ from e2e.stage.rollout_stage import PATIENCE, QUICK
 
 PATH = "/v2/models/digits/infer"
 METRICS_PORT = 8082
+#: Of each route. The mirror doubles what the one server of its baseline gets, which a busy machine must bear as well.
+RATE = Pace(30)
 #: By variant on trial: the comparator's port for its rollout.
 PORTS = {"int8": 8090, "pruned": 8091}
 STEPS = [
@@ -163,7 +165,7 @@ def trial(lab: Lab, namespace: str, variant: str, bodies: tuple[bytes, ...]) -> 
         candidate=candidate(variant),
         **QUICK | {"steps": STEPS, "gates": GATES, "shadow": {"comparator": {"port": PORTS[variant]}}},
     )
-    traffic = Traffic(Target(lab.gateway_url, host(namespace, variant), PATH), bodies, Pace(60))
+    traffic = Traffic(Target(lab.gateway_url, host(namespace, variant), PATH), bodies, RATE)
     return Trial(variant, manifest, Recorder(lab, namespace, variant, variant), traffic)
 
 
