@@ -237,14 +237,6 @@ class Bench:
         fields = Path(f"/proc/{process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def _processor(self) -> float:
-        """Return how much processor time Envoy has used, seconds."""
-        process = self._lab.component("envoy").process
-        if process is None:
-            raise RuntimeError("Envoy does not run")
-        fields = Path(f"/proc/{process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def _mirrored(self, service: str) -> float:
         """Return how many requests Envoy has mirrored or tried to, by its own count."""
         return sum(self._stat(service, stat) for stat in _TRIED)
@@ -295,7 +287,6 @@ def _figures(measured: Measured, control: Measured) -> Figures:
         measured.requests,
         measured.failed,
         round(measured.mirrored / measured.seconds, 1),
-        1000 * measured.processor / measured.requests,
         1000 * measured.processor / measured.requests,
         1000 * quantile_of(measured.rounds, 0.5),
         1000 * quantile_of(measured.rounds, 0.99),
