@@ -124,11 +124,14 @@ class Comparator:
         return _read(self._address, path)
 
     def pairs(self, rollout: str) -> int:
-        """Return how many pairs of baseline and candidate it has compared since its start; 0 if it does not answer."""
-        try:
-            _, text = self.read("/metrics")
-        except (OSError, http.client.HTTPException):
-            return 0
+        """Return how many pairs of baseline and candidate it has compared since its start.
+
+        Raises
+        ------
+        OSError, http.client.HTTPException
+            If it does not answer.
+        """
+        _, text = self.read("/metrics")
         wanted = {"rollout": rollout, "pair": "candidate"}
         samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
         counts = (
@@ -148,7 +151,7 @@ def _ready(address: str) -> bool:
 
 
 def _read(address: str, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(address, ADMIN_PORT, timeout=2)
+    connection = http.client.HTTPConnection(address, ADMIN_PORT, timeout=10)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

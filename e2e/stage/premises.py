@@ -145,6 +145,10 @@ class SteadyTraffic:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Send no more; safe to call twice."""
         self._stop.set()
         self._thread.join(20)
 
