@@ -112,24 +112,16 @@ def _crd(path: Path) -> str:
 
 def _deployment(manifest: Manifest) -> None:
     manifest["spec"]["replicas"] = "@[.Values.replicas]@"
-    template = manifest["spec"]["template"]
-    template["metadata"] = {"@{annotations}": None} | template["metadata"]
-    template["metadata"]["labels"]["@{labels}"] = None
-    pod = template["spec"]
-    pod["@{pod}"] = None
-    (container,) = pod["containers"]
-    container["image"] = '@[include "davylamp.image" .]@'
-    container["imagePullPolicy"] = "@[.Values.image.pullPolicy]@"
-    container["resources"] = "@[toYaml .Values.resources | nindent 10]@"
-    for variable in container["env"]:
-        if variable["name"] == "DAVYLAMP_LOG_FORMAT":
-            variable["value"] = "@[.Values.log.format | quote]@"
-        if variable["name"] == "DAVYLAMP_WATCH_NAMESPACES":
-            variable["value"] = '@[join "," .Values.watchNamespaces | quote]@'
-    container["env"].append("@{env}")
+    values = {"DAVYLAMP_WATCH_NAMESPACES": '@[join "," .Values.watchNamespaces | quote]@'}
+    _pod(manifest, ".Values.resources", "env", values)
 
 
 def _comparator(manifest: Manifest) -> None:
+    _pod(manifest, ".Values.comparator.resources", "comparatorEnv", {})
+
+
+def _pod(manifest: Manifest, resources: str, env: str, values: dict[str, str]) -> None:
+    """Let the values say what they may of a Deployment's pods; ``values`` are variables beside that of the logs."""
     template = manifest["spec"]["template"]
     template["metadata"] = {"@{annotations}": None} | template["metadata"]
     template["metadata"]["labels"]["@{labels}"] = None
@@ -138,11 +130,12 @@ def _comparator(manifest: Manifest) -> None:
     (container,) = pod["containers"]
     container["image"] = '@[include "davylamp.image" .]@'
     container["imagePullPolicy"] = "@[.Values.image.pullPolicy]@"
-    container["resources"] = "@[toYaml .Values.comparator.resources | nindent 10]@"
+    container["resources"] = f"@[toYaml {resources} | nindent 10]@"
+    values = {"DAVYLAMP_LOG_FORMAT": "@[.Values.log.format | quote]@"} | values
     for variable in container["env"]:
-        if variable["name"] == "DAVYLAMP_LOG_FORMAT":
-            variable["value"] = "@[.Values.log.format | quote]@"
-    container["env"].append("@{comparatorEnv}")
+        if variable["name"] in values:
+            variable["value"] = values[variable["name"]]
+    container["env"].append(f"@{{{env}}}")
 
 
 def _autoscaler(manifest: Manifest) -> None:
