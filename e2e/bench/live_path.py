@@ -14,7 +14,6 @@ Steady requests go through the gateway to a baseline; the arms take turns, in an
     failed       requests without an answer of success
     mirrored     requests a second that Envoy mirrored, or tried to
     gateway      processor time that Envoy used for a request, milliseconds: it says more where a machine has other work
-    gateway      processor time that Envoy used for a request, milliseconds: it says more where a machine has other work
 """
 
 import argparse
@@ -185,7 +184,6 @@ class Bench:
             time.sleep(seconds)  # noqa: TID251 - the time that is measured
             ended = datetime.now(UTC)  # noqa: TID251 - as above
             found = self.measured[arm]
-            found.processor += self._processor() - used
             found.processor += self._processor() - used
             found.mirrored += self._mirrored(arm.mirror) - mirrored
         found.seconds += (ended - began).total_seconds()

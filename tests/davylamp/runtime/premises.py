@@ -109,7 +109,8 @@ class Premises:
 
     def events(self, reason: str = "") -> list[Object]:
         found = self.lab.api.get(f"/api/v1/namespaces/{self.namespace}/events")["items"]
-        return [event for event in found if reason in {"", event["reason"]}]
+        ours = (event for event in found if event["involvedObject"]["kind"] == "ModelRollout")
+        return [event for event in ours if reason in {"", event["reason"]}]
 
     async def until_phase(self, *phases: str, name: str = "credit", within: float = 60) -> Object:
         return await self.until(lambda: self.status(name).get("phase") in phases, f"{phases}", name=name, within=within)
