@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from davylamp.core.model import Severity, Weight
-from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Repoint, Restore
+from davylamp.core.moves import Divert, Lower, Mirror, Prepare, Raise, Repoint, Restore
 from davylamp.core.reading import Reading, Request
 from davylamp.core.world import RouteTrouble, RouteView
 
@@ -47,7 +47,7 @@ class RouteRef:
     comparator: BackendRef | None = None
 
 
-RouteChange = Prepare | Raise | Lower | Mirror | Restore | Repoint
+RouteChange = Prepare | Raise | Lower | Mirror | Divert | Restore | Repoint
 
 
 class Router(Protocol):

@@ -288,6 +288,27 @@ def test_a_mirror_that_somebody_takes_off_holds_the_step_until_it_is_back(stage:
     assert stage.violations() == ()
 
 
+def test_two_rollouts_on_one_port_of_the_comparator_mirror_one_after_the_other(
+    stage: RolloutStage, shadow_site: Site, fleet: Fleet, lab: Lab
+) -> None:
+    stage.apply(steps=[ENDLESS, *LIVE])
+    stage.until_mirrored()
+    with staged(shadow_site, f"churn-{next(NUMBERS)}") as younger:
+        younger.apply()
+        status = younger.until_reason("ComparatorTaken")
+        assert status["phase"] == "Held"
+        assert f"is used by ModelRollout {NAMESPACE}/{stage.name}" in status["message"]
+        assert not mirrors_of(lab.api.get(younger.route_path))
+        assert stage.status["phase"] == "Progressing"
+        assert fleet.live(CANDIDATE) == 0
+        lab.api.delete(stage.rollout_path)
+        younger.until_mirrored()
+        assert as_it_was(stage)
+        younger.until_weight(20)
+        assert younger.violations() == ()
+    lab.api.delete(younger.route_path)
+
+
 @pytest.fixture
 def deaf(lab: Lab) -> Iterator[None]:
     """A GatewayClass that says what it can do, and mirroring is not among it."""

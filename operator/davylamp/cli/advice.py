@@ -112,6 +112,10 @@ ADVICE: Final[Mapping[Reason, Advice]] = MappingProxyType(
             "Install the comparator in the namespace of the rollout (comparator.enabled in the chart, or "
             "manifests/comparator), or correct spec.shadow.comparator.",
         ),
+        Reason.COMPARATOR_TAKEN: Advice(
+            "The step begins by itself when the other rollout is over, or mirrors to another port.",
+            "Give each rollout of the namespace a port of its own: spec.shadow.comparator.port.",
+        ),
         Reason.MIRROR_SILENT: Advice(
             "The step goes on once a mirrored request arrives; it is never passed without.",
             "See that the route has traffic and that the gateway supports HTTPRouteRequestMirror. Where it does not, "

@@ -39,6 +39,7 @@ _SEVERITY: Final[Mapping[Reason, Severity]] = {
     Reason.NO_DATA: Severity.WARNING,
     Reason.SOURCE_DOWN: Severity.WARNING,
     Reason.COMPARATOR_NOT_READY: Severity.WARNING,
+    Reason.COMPARATOR_TAKEN: Severity.WARNING,
     Reason.MIRROR_SILENT: Severity.WARNING,
     Reason.MIRROR_REMOVED: Severity.WARNING,
     Reason.ROUTE_LOWERED: Severity.WARNING,

@@ -9,7 +9,7 @@ Rule 3: what cannot be counted is said, with the series' name, and changes no st
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from math import isfinite
 from typing import Final, assert_never
 
@@ -101,6 +101,8 @@ class Evidence:
         How the baseline's pods differed before the rollout, by gate.
     methods
         Which test judges a gate, chosen when the candidate's first series are seen.
+    mirrored_at
+        End of the last look of this step in which mirrored requests had arrived, UTC; None if none have.
     troubles
         By gate, of the last look; a gate without trouble had data.
     candidate_errors, candidate_requests
@@ -117,6 +119,7 @@ class Evidence:
     planned: int | None = None
     spreads: Mapping[str, Spread] = field(default_factory=dict)
     methods: Mapping[str, Choice] = field(default_factory=dict)
+    mirrored_at: datetime | None = None
     troubles: Mapping[str, Trouble] = field(default_factory=dict)
     candidate_errors: int | None = None
     candidate_requests: int | None = None
@@ -131,6 +134,7 @@ class Evidence:
                 "samples": {name: list(counts) for name, counts in self.samples.items()},
                 "cursors": dict(self.cursors),
                 "planned": self.planned,
+                "mirrored_at": self.mirrored_at and self.mirrored_at.timestamp(),
                 **method.to_plain(self.spreads, self.methods),
             },
             allow_nan=False,
@@ -166,12 +170,15 @@ def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
         samples = {str(name): (int(low), int(high)) for name, (low, high) in data["samples"].items()}
         cursors = {str(name): float(time) for name, time in data["cursors"].items()}
         planned = int(data["planned"])
+        mirrored_at = _moment(data.get("mirrored_at"))
         states = dict(data["streams"])
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as broken:
         raise ValueError(f"stored evidence is damaged: {broken!r}") from broken
     _refuse_bad_numbers(samples, cursors, planned)
     spreads, methods = method.from_plain(data)
-    fresh = _with_streams(plan, Evidence(as_of, {}, baselines, samples, cursors, planned, spreads, methods))
+    fresh = _with_streams(
+        plan, Evidence(as_of, {}, baselines, samples, cursors, planned, spreads, methods, mirrored_at)
+    )
     if states.keys() != fresh.streams.keys():
         raise ValueError(f"stored evidence has the streams {sorted(states)}, the gates make {sorted(fresh.streams)}")
     streams = {
@@ -182,7 +189,7 @@ def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
 
 def new_stratum(evidence: Evidence, as_of: datetime) -> Evidence:
     """Return the evidence after a change of weight: counting goes on at ``as_of``, samples of the step start at 0."""
-    return replace(evidence, as_of=as_of, samples={}, cursors={})
+    return replace(evidence, as_of=as_of, samples={}, cursors={}, mirrored_at=None)
 
 
 def observe(plan: Plan, evidence: Evidence, reading: Reading, window: Window) -> Evidence:
@@ -273,6 +280,11 @@ def slowdown(gate: Gate) -> float:
         message = f"gate {gate.name} reads latency, so its margin must be a slowdown, got {gate.margin}"
         raise ValueError(message)  # noqa: TRY004 - the value of a gate is wrong, not a caller's type
     return 1 + gate.margin.part
+
+
+def _moment(seconds: object) -> datetime | None:
+    """Return a stored moment; OverflowError or ValueError if there is no such moment."""
+    return None if seconds is None else datetime.fromtimestamp(float(str(seconds)), UTC)
 
 
 def _refuse_bad_numbers(samples: Mapping[str, tuple[int, int]], cursors: Cursors, planned: int) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from davylamp.core.case import Case, hold, stay, unaccepted, unruled
 from davylamp.core.model import ALL, NONE, Phase, Reason, Ruling, Weight
-from davylamp.core.moves import Decision, Lower, Prepare
+from davylamp.core.moves import Decision, Lower, Mirror, Prepare
 from davylamp.core.world import RouteTrouble, RouteView, World
 
 #: A foreign raise is put right at most once in this time.
@@ -112,15 +112,29 @@ def refused(case: Case) -> Decision | None:
 
 
 def _put_right(case: Case, asked: Weight, who: str) -> Decision:
-    fights = _fights(case)
     raised = f"{who} raised the candidate on route {case.pair.route} from {asked} to {case.view.weight}"
+    return contest(case, Reason.ROUTE_RAISED, raised, Lower(case.attempt, asked, Ruling.CONTINUE))
+
+
+def contest(case: Case, reason: Reason, undone: str, action: Lower | Mirror) -> Decision:
+    """Put right what somebody has undone, at most once a minute; whoever goes on is let, and people are told.
+
+    Parameters
+    ----------
+    case
+        The facts.
+    reason, undone
+        What somebody has done, for people.
+    action
+        What puts it right.
+    """
+    fights = _fights(case)
     if len(fights) >= _WAR:
-        return hold(case, Reason.ROUTE_CONTESTED, _contested(raised))
+        return hold(case, Reason.ROUTE_CONTESTED, _contested(undone))
     if fights and case.since(fights[-1]) < _TRUCE:
-        return hold(case, Reason.ROUTE_RAISED, f"{raised}: put right again in a minute")
+        return hold(case, reason, f"{undone}: put right again in a minute")
     progress = replace(case.progress, fights=(*fights, case.now))
-    action = Lower(case.attempt, asked, Ruling.CONTINUE)
-    return hold(replace(case, progress=progress), Reason.ROUTE_RAISED, f"{raised}: put right", action=action)
+    return hold(replace(case, progress=progress), reason, f"{undone}: put right", action=action)
 
 
 def _fights(case: Case) -> tuple[datetime, ...]:
@@ -131,7 +145,7 @@ def _fights(case: Case) -> tuple[datetime, ...]:
 def _contested(what: str) -> str:
     return (
         f"{what} for the {_WAR + 1}th time in {_WAR_TIME.total_seconds() / 60:.0f} minutes: stop it from writing the "
-        "weights (with Argo CD: ignoreDifferences on spec.rules), or delete this rollout"
+        "rules (with Argo CD: ignoreDifferences on spec.rules), or delete this rollout"
     )
 
 

@@ -69,6 +69,7 @@ def judge(plan: Plan, evidence: Evidence, attempts: int = 0) -> tuple[Judgement,
         shadow=frozenset(gate.name for gate in plan.shadow_gates),
         pairs=evidence.samples.get(DISAGREEMENT, (0, 0))[1],
         mirrored=evidence.samples.get(MIRRORED, (0, 0))[1],
+        mirrored_at=evidence.mirrored_at,
     )
     return judgement, reports
 

@@ -9,7 +9,7 @@ from davylamp.core.case import Case, ended, enter, facts, hold, ruled, stay
 from davylamp.core.interference import put_beside
 from davylamp.core.model import ALL, NONE, Outcome, Phase, Reason, Ruling, Verdict, Weight
 from davylamp.core.moves import Decision, Raise, Repoint
-from davylamp.core.shadowing import begin, waiting
+from davylamp.core.shadowing import begin, taken, waiting
 from davylamp.core.world import RouteView
 
 #: How long a gateway may take to accept a route before people are told.
@@ -20,7 +20,13 @@ def finish_promotion(case: Case) -> Decision | None:
     """End a promoted attempt once the route points to the candidate alone and carries no marks."""
     route = case.world.route
     promoting = case.progress.ruling is Ruling.PROMOTE
-    if not isinstance(route, RouteView) or not promoting or not route.repointed or route.marked:
+    if not isinstance(route, RouteView) or not promoting or not route.repointed:
+        return None
+    if route.marked and route.attempt is None and route.mirror:
+        # Somebody has put back the mirror of a route that was ours: it is taken off, and the promotion stands.
+        message = f"requests are no longer mirrored to {route.mirror}"
+        return stay(case, Phase.PROMOTING, Reason.ALL_GATES_PASSED, message, action=Repoint())
+    if route.marked:
         return None
     message = f"promoted: {case.pair.candidate} serves all traffic of {case.pair.route}"
     progress = replace(
@@ -146,6 +152,8 @@ def _promotion(case: Case) -> Decision | None:
 def _next(case: Case) -> Decision:
     step = case.progress.step + 1
     weight = case.plan.steps[step].weight
+    if case.plan.comparator and case.plan.shadow_at(step) is not None and case.world.comparator_user:
+        return taken(case)
     if weight is None:
         progress = enter(case, step, case.progress.requested)
         if case.plan.steps[step].shadow is not None:

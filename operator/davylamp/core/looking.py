@@ -1,17 +1,18 @@
 """Which samples a look counts, and where evidence is cut: the same live and in a replay of history.
 
 Rule 1: windows join while the weight stays; a change of weight cuts them, and a new attempt forgets all of them.
-Rule 2: before the candidate has traffic, a look only learns what the baseline is like.
+Rule 2: a step that mirrors requests counts its own pairs, whatever the step before it has counted.
+Rule 3: before the candidate has traffic, a look only learns what the baseline is like.
 """
 
 from datetime import datetime, timedelta
 from typing import Final
 
-from davylamp.core.evidence import Evidence, learn_baseline, observe
+from davylamp.core.evidence import Evidence, learn_baseline, new_stratum, observe
 from davylamp.core.model import NONE, Progress
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading
-from davylamp.core.shadow_evidence import observe_shadow, shadowing
+from davylamp.core.shadow_evidence import new_shadow_step, observe_shadow, shadowing
 
 #: How far a first look reaches back, to learn what the baseline is like.
 FIRST_WINDOW: Final = timedelta(minutes=5)
@@ -77,6 +78,15 @@ def begins_anew(before: Progress, after: Progress) -> bool:
     """Whether a decision begins another attempt, or goes back to before the first step: evidence is forgotten."""
     another = (before.attempt and before.attempt.id) != (after.attempt and after.attempt.id)
     return another or after.step < 0 <= before.step
+
+
+def cut(plan: Plan, before: Progress, after: Progress, evidence: Evidence) -> Evidence:
+    """Return the evidence after a decision of the same attempt: cut where another weight or shadow step begins."""
+    if (start := stratum_start(plan, before, after)) is not None:
+        return new_stratum(evidence, start)
+    if after.step != before.step and shadowing(plan, after):
+        return new_shadow_step(plan, evidence)
+    return evidence
 
 
 def stratum_start(plan: Plan, before: Progress, after: Progress) -> datetime | None:

@@ -129,6 +129,8 @@ class Reason(StrEnum):
     SHADOWING = "Shadowing"
     #: The comparator has no ready endpoint, so requests would be mirrored to nobody.
     COMPARATOR_NOT_READY = "ComparatorNotReady"
+    #: Another rollout of the namespace mirrors to the same port of the comparator.
+    COMPARATOR_TAKEN = "ComparatorTaken"
     #: No mirrored request reaches the comparator.
     MIRROR_SILENT = "MirrorSilent"
     #: Somebody else took the mirror off the route.

@@ -41,6 +41,30 @@ class Mirror:
     comparator: str
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Diversion:
+    """A slice that goes to the baseline alone: all requests whose header ``header`` is exactly ``value``."""
+
+    header: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Divert:
+    """Send these slices and no others to the baseline alone; weights stay as they are.
+
+    Parameters
+    ----------
+    attempt
+        For which the route is prepared.
+    slices
+        All that are wanted, sorted and without repeats; empty for none.
+    """
+
+    attempt: str
+    slices: tuple[Diversion, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Restore:
     """Give the route back as it was: no candidate, no marks. After the status that says why is written."""
@@ -56,7 +80,7 @@ class Release:
     """Let the deleted object go: its finalizer is removed."""
 
 
-Action = Prepare | Raise | Lower | Mirror | Restore | Repoint | Release
+Action = Prepare | Raise | Lower | Mirror | Divert | Restore | Repoint | Release
 
 
 @dataclass(frozen=True, slots=True)

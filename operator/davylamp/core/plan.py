@@ -268,6 +268,15 @@ class Plan:
             return None
         return self.steps[step].shadow
 
+    def proves_shadow(self, step: int) -> bool:
+        """Whether step ``step`` waits for the proof on shadow traffic: it changes no weight, or no later step mirrors.
+
+        The last step of the ladder need not, since promotion waits for every gate.
+        """
+        later = self.steps[step + 1 :]
+        last = self.shadow_at(step) is not None and bool(later) and all(each.shadow is None for each in later)
+        return last or self.shadow_alone(step) is not None
+
     def rung_below(self, weight: Weight) -> int:
         """Return the highest step whose weight is at most ``weight``; -1 if there is none."""
         fitting = [i for i, step in enumerate(self.steps) if step.weight is not None and step.weight <= weight]

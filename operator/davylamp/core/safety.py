@@ -116,8 +116,8 @@ def unobserved(case: Case) -> Decision | None:
         return None
     down = case.world.judgement.verdict is Verdict.SOURCE_DOWN
     reason = Reason.SOURCE_DOWN if down else Reason.NO_DATA
-    if not down and case.since(case.progress.accepted_at) < 3 * case.plan.interval:
-        return None  # a variant's first series appear with its first requests
+    if not down and _young(case):
+        return None
     since = case.progress.hold_since if case.progress.hold_reason in {Reason.SOURCE_DOWN, Reason.NO_DATA} else case.now
     away = case.since(since)
     what = _missing(case)
@@ -133,6 +133,16 @@ def unobserved(case: Case) -> Decision | None:
         f"the weight is held, since {what}",
         tell=away >= case.plan.no_data_tell_after,
     )
+
+
+def _young(case: Case) -> bool:
+    """Whether series may still be on their way: a variant's appear with its requests, a comparator's with its step."""
+    judgement, few = case.world.judgement, 3 * case.plan.interval
+    missing = {name for name, verdict in judgement.verdicts.items() if verdict is Verdict.NO_DATA}
+    watched = case.since(case.progress.accepted_at)
+    if missing and missing <= judgement.shadow:
+        watched = min(watched, case.since(case.progress.entered_at))
+    return watched < few
 
 
 def _missing(case: Case) -> str:

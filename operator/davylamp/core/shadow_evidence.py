@@ -21,6 +21,13 @@ def shadowing(plan: Plan, progress: Progress) -> bool:
     return running and bool(plan.comparator) and plan.shadow_at(progress.step) is not None
 
 
+def new_shadow_step(plan: Plan, evidence: Evidence) -> Evidence:
+    """Return the evidence at the beginning of a step that mirrors requests: its pairs are counted from 0."""
+    ours = {MIRRORED, *(gate.name for gate in plan.shadow_gates)}
+    samples = {name: counts for name, counts in evidence.samples.items() if name not in ours}
+    return replace(evidence, samples=samples, mirrored_at=None)
+
+
 def observe_shadow(plan: Plan, evidence: Evidence, reading: Reading, window: Window) -> Evidence:
     """Return the evidence after a look at shadow traffic.
 
@@ -70,8 +77,8 @@ def _totals(tick: Tick | None) -> tuple[int, int]:
 
 def _with_arrivals(evidence: Evidence, reading: Reading, window: Window) -> Evidence:
     span = Span(*window, evidence.cursors)
-    before = evidence.samples.get(MIRRORED, (0, 0))
-    samples = {**evidence.samples, MIRRORED: (0, before[1] + arrived(reading, span))}
+    before, more = evidence.samples.get(MIRRORED, (0, 0)), arrived(reading, span)
+    samples = {**evidence.samples, MIRRORED: (0, before[1] + more)}
     signal = reading.signals.get(MIRRORED)
     cursors = evidence.cursors if signal is None else cursors_after(MIRRORED, signal, span)
-    return replace(evidence, samples=samples, cursors=cursors)
+    return replace(evidence, samples=samples, cursors=cursors, mirrored_at=window[1] if more else evidence.mirrored_at)

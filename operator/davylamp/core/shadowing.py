@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from davylamp.core.case import Case, hold, stay
+from davylamp.core.interference import contest
 from davylamp.core.model import NONE, Phase, Reason, Verdict
 from davylamp.core.moves import Decision, Mirror
 from davylamp.core.plan import Shadow
@@ -15,6 +16,8 @@ from davylamp.core.world import Extent
 
 #: How long the first mirrored request may take before people are told that none comes.
 _PATIENCE: Final = timedelta(minutes=2)
+#: How long none may come later, before people are told: a service may be quiet for a while.
+_LULL: Final = timedelta(minutes=10)
 #: What else shows how two variants differ where a gateway cannot mirror.
 ALTERNATIVE: Final = (
     "use a gateway that supports HTTPRouteRequestMirror, or take the shadow step out and compare recorded requests "
@@ -25,6 +28,8 @@ ALTERNATIVE: Final = (
 def mirror(case: Case) -> Decision | None:
     """Put the mirror on the route where the step asks for it, and take it off where it does not."""
     view, wanted = case.view, case.mirror
+    if wanted and case.world.comparator_user:
+        return taken(case, Mirror(case.attempt, "") if view.mirror else None)
     on = view.mirror == wanted and view.mirroring is (Extent.ALL if wanted else Extent.NONE)
     if case.progress.step < 0 or on:
         return None
@@ -37,16 +42,33 @@ def mirror(case: Case) -> Decision | None:
             "comparator.enabled), and the step begins by itself"
         )
         return hold(case, Reason.COMPARATOR_NOT_READY, message)
-    if view.mirror == wanted and view.mirroring is Extent.NONE:
-        message = (
-            f"{view.editor or 'somebody else'} took the mirror to {wanted} off route {case.pair.route}: put it back, "
-            "or take the shadow step out of the ModelRollout"
-        )
-        return hold(case, Reason.MIRROR_REMOVED, message)
+    if view.mirror == wanted:
+        return _removed(case, view.editor or "somebody else")
     message = (
         f"requests are mirrored to {wanted}: {case.pair.candidate} and {case.pair.baseline} answer a share of them"
     )
     return stay(case, case.climbing, Reason.SHADOWING, message, action=Mirror(case.attempt, wanted))
+
+
+def _removed(case: Case, who: str) -> Decision:
+    """Respect that somebody took the mirror off; put it back where only some rules are without, as a new one may be."""
+    if case.view.mirroring is Extent.NONE:
+        message = (
+            f"{who} took the mirror to {case.mirror} off route {case.pair.route}: put it back, or take the shadow step "
+            "out of the ModelRollout"
+        )
+        return hold(case, Reason.MIRROR_REMOVED, message)
+    undone = f"{who} left a rule of route {case.pair.route} without the mirror to {case.mirror}"
+    return contest(case, Reason.MIRROR_REMOVED, undone, Mirror(case.attempt, case.mirror))
+
+
+def taken(case: Case, action: Mirror | None = None) -> Decision:
+    """Hold while the port of the comparator belongs to another rollout, whose pairs these requests would become."""
+    message = (
+        f"{case.plan.comparator} is used by ModelRollout {case.world.comparator_user}, and a port belongs to one "
+        "rollout: wait for its end, or set spec.shadow.comparator.port to another port of the comparator"
+    )
+    return hold(case, Reason.COMPARATOR_TAKEN, message, action=action)
 
 
 def begin(case: Case) -> Decision:
@@ -69,19 +91,29 @@ def waiting(case: Case) -> Decision | None:
     if alone and judgement.shadow_verdict in {Verdict.NO_DATA, Verdict.SOURCE_DOWN} and asked == NONE:
         # What cannot be read does not say that nothing arrives.
         return _unobserved(case, shadow)
-    if _watched(case) >= _PATIENCE and not judgement.mirrored:
-        message = (
-            f"{case.mirror} has had no mirrored request to replay for {_minutes(_PATIENCE)}: either the route has no "
-            "traffic, or none on the paths of spec.shadow (its davylamp_shadow_requests_total says so), or the gateway "
-            f"does not mirror; {ALTERNATIVE}"
-        )
-        return hold(case, Reason.MIRROR_SILENT, message)
     if judgement.pairs < shadow.min_pairs:
-        return _late(case, shadow) or stay(case, case.climbing, Reason.SAMPLING, _pairs(case, shadow))
-    if alone and not judgement.shadow_proven:
-        message = f"proving on shadow traffic that the candidate is no worse: {_proofs(case)}"
-        return _late(case, shadow) or stay(case, Phase.PROGRESSING, Reason.PROVING, message)
-    return None
+        reason, message = Reason.SAMPLING, _pairs(case, shadow)
+    elif case.plan.proves_shadow(case.progress.step) and not judgement.shadow_proven:
+        reason, message = Reason.PROVING, f"proving on shadow traffic that the candidate is no worse: {_proofs(case)}"
+    else:
+        return None
+    return _late(case, shadow) or _silent(case) or stay(case, case.climbing, reason, message)
+
+
+def _silent(case: Case) -> Decision | None:
+    """Hold, and tell people, when no mirrored request arrives any more; without traffic the first takes as long."""
+    judgement, quiet = case.world.judgement, _watched(case)
+    if judgement.mirrored_at is not None:
+        quiet = min(quiet, case.since(judgement.mirrored_at))
+    patience = _LULL if judgement.mirrored else _PATIENCE
+    if quiet < patience:
+        return None
+    message = (
+        f"{case.mirror} has had no mirrored request to replay for {_minutes(patience)}: either the route has no "
+        "traffic, or none on the paths of spec.shadow (its davylamp_shadow_requests_total says so), or the gateway "
+        f"does not mirror; {ALTERNATIVE}"
+    )
+    return hold(case, Reason.MIRROR_SILENT, message)
 
 
 def _watched(case: Case) -> timedelta:
@@ -105,9 +137,8 @@ def _unobserved(case: Case, shadow: Shadow) -> Decision:
 
 
 def _late(case: Case, shadow: Shadow) -> Decision | None:
-    """Hold, and tell people, when a step without live traffic has waited as long as it may."""
-    alone = case.plan.shadow_alone(case.progress.step) is not None
-    if not alone or case.since(case.progress.entered_at) < shadow.max_duration:
+    """Hold, and tell people, when a step has waited for shadow traffic as long as it may."""
+    if case.since(case.progress.entered_at) < shadow.max_duration:
         return None
     message = (
         f"not shown on shadow traffic to be no worse within {_minutes(shadow.max_duration)} "

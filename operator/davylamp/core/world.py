@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from davylamp.core.model import Ruling, Verdict, Weight, worst
+from davylamp.core.moves import Diversion
 
 
 class Extent(StrEnum):
@@ -45,6 +47,9 @@ class RouteView:
         Where Davylamp has mirrored requests to, as ``name:port``; empty if nowhere.
     mirroring
         How many of the rules that are shared do so: none, some or all.
+    diverted
+        The slices that the route sends to the baseline alone, sorted; none of them if the rules that do so are not all
+        as Davylamp wrote them.
     """
 
     uid: str
@@ -61,6 +66,7 @@ class RouteView:
     lowest: Weight | None = None
     mirror: str = ""
     mirroring: Extent = Extent.NONE
+    diverted: tuple[Diversion, ...] = ()
 
     @property
     def floor(self) -> Weight:
@@ -71,7 +77,7 @@ class RouteView:
     def marked(self) -> bool:
         """Whether anything on the route says that Davylamp works on it, or has left something behind."""
         marks = (self.asked, self.attempt, self.ruling, self.epoch)
-        return self.prepared or bool(self.mirror) or any(mark is not None for mark in marks)
+        return self.prepared or bool(self.mirror or self.diverted) or any(mark is not None for mark in marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,8 @@ class Judgement:
         Names of the gates that are judged on shadow traffic.
     pairs, mirrored
         Pairs of answers that were compared, and requests that arrived at the comparator, at this step.
+    mirrored_at
+        When requests arrived at the comparator last, at this step; None if none did.
     """
 
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
@@ -136,6 +144,7 @@ class Judgement:
     shadow: frozenset[str] = frozenset()
     pairs: int = 0
     mirrored: int = 0
+    mirrored_at: datetime | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -193,6 +202,8 @@ class World:
         Why the last change of the route was refused for good; empty if it was not, or the route is another since.
     comparator_ready
         Ready endpoints of the comparator's Service, >= 0.
+    comparator_user
+        Another ModelRollout that the port of the comparator belongs to; empty if it is free.
     """
 
     uid: str
@@ -203,3 +214,4 @@ class World:
     judgement: Judgement
     refusal: str = ""
     comparator_ready: int = 0
+    comparator_user: str = ""

@@ -12,10 +12,10 @@ from typing import Final, assert_never
 
 from davylamp.core.counting import Span
 from davylamp.core.decide import decide
-from davylamp.core.evidence import Evidence, begin, new_stratum
+from davylamp.core.evidence import Evidence, begin
 from davylamp.core.judge import judge
 from davylamp.core.latency import Baseline
-from davylamp.core.looking import Window, advance, begins_anew, due_window, stratum_start
+from davylamp.core.looking import Window, advance, begins_anew, cut, due_window
 from davylamp.core.model import NONE, Phase, Progress, Reason, Ruling, Variant, Verdict, Weight
 from davylamp.core.moves import Action, Decision, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
 from davylamp.core.reading import Reading
@@ -202,8 +202,8 @@ class Operator:
         if begins_anew(before, decision.progress):
             self.evidence, self.read_at = begin(plan), None
             self.judgement, self.reports = Judgement(), ()
-        elif (start := stratum_start(plan, before, decision.progress)) is not None:
-            self.evidence = new_stratum(self.evidence, start)
+        else:
+            self.evidence = cut(plan, before, decision.progress, self.evidence)
         self.progress = decision.progress
         self._act(decision.action)
         if self.began_at is None and self.route.weight > NONE:

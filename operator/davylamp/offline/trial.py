@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from davylamp.core.decide import decide
-from davylamp.core.evidence import Evidence, begin, new_stratum
+from davylamp.core.evidence import Evidence, begin
 from davylamp.core.judge import judge
-from davylamp.core.looking import advance, begins_anew, due_window, serving, stratum_start
+from davylamp.core.looking import advance, begins_anew, cut, due_window, serving
 from davylamp.core.model import NONE, Progress, Ruling, Variant
 from davylamp.core.moves import Action, Lower, Prepare, Raise
 from davylamp.core.plan import Plan
@@ -161,11 +161,10 @@ class Trial:
 
     def _cut(self, before: Progress, after: Progress) -> None:
         """Cut the evidence where a decision cuts it."""
-        cut = stratum_start(self.plan, before, after)
         if begins_anew(before, after):
             self.evidence, self._read_at = begin(self.plan), None
-        elif cut is not None:
-            self.evidence = new_stratum(self.evidence, cut)
+        else:
+            self.evidence = cut(self.plan, before, after, self.evidence)
 
     def _act(self, action: Action | None) -> None:
         match action:

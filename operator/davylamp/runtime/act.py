@@ -11,7 +11,7 @@ from typing import assert_never
 import structlog
 
 from davylamp.core.model import Progress
-from davylamp.core.moves import Decision, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.moves import Decision, Divert, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
 from davylamp.errors import DavylampError, Unavailable
 from davylamp.ports import Clock, RouteChange, Router
 from davylamp.runtime.lease import Leadership
@@ -45,7 +45,7 @@ class Actor:
                 await self._raise(turn, decision.progress, change)
             case Mirror() as change:
                 await self._mirror(turn, decision.progress, change)
-            case Lower() | Prepare() as change:
+            case Lower() | Prepare() | Divert() as change:
                 await self._lower(turn, decision.progress, change)
             case Restore() | Repoint() as change:
                 await self._give_back(turn, decision.progress, change)
@@ -78,7 +78,7 @@ class Actor:
         turn.session.progress = progress
         await self._write(turn, change)
 
-    async def _lower(self, turn: Turn, progress: Progress, change: Lower | Prepare) -> None:
+    async def _lower(self, turn: Turn, progress: Progress, change: Lower | Prepare | Divert) -> None:
         """Write the route, then status; if the route cannot be written, status keeps the decision."""
         turn.session.progress = progress
         failure: DavylampError | None = None

@@ -146,8 +146,8 @@ class Catalogue:
         Older is by creation, then by uid. One that is over does not count, and neither does one that is being deleted.
         """
         mine = self.rollouts[uid]
-        older = [other for other in self._on_route(mine) if _age(other) < _age(mine) and _phase(other) not in _OVER]
-        return name_of(min(older, key=_age)) if older else None
+        older = [other for other in self._on_route(mine) if age(other) < age(mine) and _phase(other) not in _OVER]
+        return name_of(min(older, key=age)) if older else None
 
     def owner(self, attempt: str, uid: str) -> Name | None:
         """Return the ModelRollout on the route of ``uid``, other than that, whose attempt it is and not over yet."""
@@ -177,7 +177,8 @@ def _version(manifest: Object) -> int:
     return int(manifest["metadata"]["resourceVersion"])
 
 
-def _age(manifest: Object) -> tuple[str, str]:
+def age(manifest: Object) -> tuple[str, str]:
+    """Return what objects are sorted by, the oldest first."""
     return manifest["metadata"].get("creationTimestamp", ""), manifest["metadata"]["uid"]
 
 

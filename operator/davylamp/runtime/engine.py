@@ -18,8 +18,7 @@ import structlog
 
 from davylamp.api.v1alpha1.convert import pair_ref
 from davylamp.core.decide import decide
-from davylamp.core.evidence import new_stratum
-from davylamp.core.looking import begins_anew, stratum_start
+from davylamp.core.looking import begins_anew, cut
 from davylamp.core.model import Attempt, Phase, Reason, Severity
 from davylamp.core.moves import Decision, Fact, Lower, Restore
 from davylamp.core.outbox import next_due
@@ -296,12 +295,12 @@ class Engine:
             return None, "an unexpected error in Davylamp while reading the spec: see the operator's log, and report it"
 
     def _begin_anew(self, session: Session, plan: Plan, decision: Decision) -> None:
-        """Cut the evidence where the decision cuts it: a new attempt, or another weight accepted by the gateway."""
+        """Cut the evidence where the decision cuts it: a new attempt, another weight or another shadow step."""
         before, after = session.progress, decision.progress
         if begins_anew(before, after):
             start_evidence(session, plan)
-        elif (start := stratum_start(plan, before, after)) is not None:
-            session.evidence = new_stratum(session.evidence, start)
+        else:
+            session.evidence = cut(plan, before, after, session.evidence)
 
     def _next_look(self, session: Session, plan: Plan) -> timedelta:
         """Return how long to wait: shortly after the next scrape is visible, if scrapes come as often as looks."""

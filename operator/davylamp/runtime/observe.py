@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -25,6 +25,7 @@ from davylamp.errors import Conflict, DavylampError, SpecError, Unavailable
 from davylamp.ports import Router, RouteRef, RouteState
 from davylamp.runtime.blueprint import Blueprint
 from davylamp.runtime.catalogue import Catalogue, Object, route_name
+from davylamp.runtime.comparator_ports import ComparatorPorts, claim_of
 from davylamp.runtime.endpoints import Endpoints
 from davylamp.runtime.reading import Sources
 from davylamp.runtime.session import Session, refusal_in_force
@@ -58,12 +59,16 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the API server says: the route, ready endpoints (the comparator's too), and whether they were counted."""
+    """What the API server says: the route, ready endpoints (the comparator's too), and whether they were counted.
+
+    ``comparator_user`` is another rollout that has the comparator's port; empty for none.
+    """
 
     route: RouteState
     ready: Mapping[Variant, int]
     complete: bool
     comparator: int = 0
+    comparator_user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,7 @@ class Observer:
     sources: Sources
     catalogue: Catalogue
     telemetry: Telemetry
+    ports: ComparatorPorts = field(default_factory=ComparatorPorts)
 
     async def look(
         self, session: Session, manifest: Object, plan: Plan, *, blueprint: Blueprint | None, now: datetime
@@ -129,13 +135,16 @@ class Observer:
             reading = group.create_task(self.router.read(ref))
             counting = group.create_task(self._ready(session))
         counts, route = counting.result(), self._taken(session, manifest, reading.result())
+        user = self._comparator_user(session, plan, route)
         if counts is None:
-            return Facts(route, dict.fromkeys(Variant, 1), complete=False, comparator=1)
+            ready = dict.fromkeys(Variant, 1)
+            return Facts(route, ready, complete=False, comparator=1, comparator_user=user)
         ready = {
             Variant.BASELINE: counts.get(ref.baseline.name, 0),
             Variant.CANDIDATE: counts.get(ref.candidate.name, 0),
         }
-        return Facts(route, ready, complete=True, comparator=counts.get(plan.comparator.rpartition(":")[0], 0))
+        listening = counts.get(plan.comparator.rpartition(":")[0], 0)
+        return Facts(route, ready, complete=True, comparator=listening, comparator_user=user)
 
     async def _tick(self, seeing: asyncio.Task[Sight], session: Session, manifest: Object, interval: timedelta) -> None:
         """Wait for the signals until the route and the endpoints are due again; a changed wish does not wait.
@@ -166,6 +175,12 @@ class Observer:
             return route
         message = f"HTTPRoute {route_name(manifest)} is used by ModelRollout {user}, {why}: wait for its end"
         return RouteState(RouteTrouble(message, taken=True))
+
+    def _comparator_user(self, session: Session, plan: Plan, route: RouteState) -> str:
+        """Return which other rollout has the port of the comparator; empty if none has."""
+        rollouts = self.catalogue.rollouts
+        self.ports.note(session.uid, claim_of(plan, session.progress, route.view), rollouts)
+        return str(self.ports.user(session.uid, plan.comparator, rollouts) or "")
 
     async def _ready(self, session: Session) -> Mapping[str, int] | None:
         """Return the ready endpoints of each Service of the namespace; None if they cannot be counted."""
@@ -231,6 +246,7 @@ def _world(session: Session, manifest: Object, facts: Facts, *, judgement: Judge
         judgement=judgement,
         refusal=refusal_in_force(session, facts.route.manifest, now),
         comparator_ready=facts.comparator,
+        comparator_user=facts.comparator_user,
     )
 
 

@@ -75,6 +75,7 @@ class Rollout:
     baseline_ready: int = 2
     candidate_ready: int = 2
     comparator_ready: int = 2
+    comparator_user: str = ""
     deleting: bool = False
     refusal: str = ""
     now: datetime = NOW
@@ -142,6 +143,7 @@ class Rollout:
             self.judgement,
             self.refusal,
             self.comparator_ready,
+            self.comparator_user,
         )
         return decide(self.plan, self.progress, world, self.now)
 

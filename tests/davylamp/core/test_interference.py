@@ -214,7 +214,7 @@ def test_a_route_that_is_replaced_again_and_again_is_not_fought_over_without_end
         rollout = rollout.knows(fights=progress.fights).later(timedelta(minutes=1))
     decision = rollout.decide()
     assert (decision.action, decision.progress.reason) == (None, Reason.ROUTE_CONTESTED)
-    assert "for the 4th time in 10 minutes: stop it from writing the weights" in decision.progress.message
+    assert "for the 4th time in 10 minutes: stop it from writing the rules" in decision.progress.message
     assert (decision.progress.step, decision.progress.requested) == (-1, NONE)
     held = replace(rollout, progress=decision.progress).later(timedelta(minutes=1))
     assert (held.decide().action, held.decide().progress.reason) == (None, Reason.ROUTE_CONTESTED)

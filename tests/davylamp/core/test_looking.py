@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from davylamp.core.evidence import Evidence
-from davylamp.core.looking import FIRST_WINDOW, LONGEST_GAP, begins_anew, due_window, serving, stratum_start
+from davylamp.core.looking import FIRST_WINDOW, LONGEST_GAP, begins_anew, cut, due_window, serving, stratum_start
 from davylamp.core.model import NONE, Progress, Weight
 from tests.davylamp.core.rollouts import ATTEMPT, INTERVAL, NOW, PLAN, SECOND
 
@@ -52,6 +52,9 @@ def test_another_weight_cuts_the_evidence_an_interval_after_it_was_accepted() ->
     assert stratum_start(PLAN, BEFORE, accepted) == NOW + INTERVAL
     assert stratum_start(PLAN, accepted, accepted) is None
     assert stratum_start(PLAN, accepted, BEFORE) is None
+    seen = Evidence(as_of=NOW, samples={"errors": (1, 2)})
+    assert cut(PLAN, BEFORE, accepted, seen) == Evidence(as_of=NOW + INTERVAL)
+    assert cut(PLAN, accepted, replace(accepted, step=1), seen) == seen
 
 
 def test_the_candidate_is_judged_from_its_first_step_on() -> None:

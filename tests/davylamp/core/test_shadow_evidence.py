@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from davylamp.core.evidence import Evidence, Trouble, begin, designs, new_stratum, observe, resume, source_down
 from davylamp.core.judge import judge
-from davylamp.core.looking import advance
+from davylamp.core.looking import advance, cut
 from davylamp.core.model import NONE, Attempt, Pair, Progress, Ruling, Variant, Verdict, Weight
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading, SignalReading
@@ -134,9 +134,31 @@ def test_pairs_and_arrivals_of_the_step_are_counted() -> None:
     judgement, _ = judge(ALL, seen)
     assert (judgement.pairs, judgement.mirrored) == (3000, 3150)
     assert judgement.shadow == {"disagreement", "overNoise", "scoreShift", "confidence"}
+    assert judgement.mirrored_at == seen.as_of == at(60)
     another = new_stratum(seen, at(60))
     assert (judge(ALL, another)[0].pairs, judge(ALL, another)[0].mirrored) == (0, 0)
     assert another.streams == seen.streams
+    assert another.mirrored_at is None
+
+
+def test_another_step_that_mirrors_counts_its_own_pairs_even_at_the_same_weight() -> None:
+    seen = looked(ALL, everything(6), 6)
+    first = replace(IN_THE_SHADOW, accepted_at=at(0))
+    assert cut(ALL, first, first, seen) == seen
+    second = cut(ALL, first, replace(first, step=first.step + 1), seen)
+    assert set(second.samples) == set(seen.samples) - {gate.name for gate in ALL.shadow_gates} - {MIRRORED}
+    assert (second.streams, second.cursors, second.as_of) == (seen.streams, seen.cursors, seen.as_of)
+    assert second.mirrored_at is None
+
+
+def test_when_requests_arrived_last_is_remembered_and_survives_a_restart() -> None:
+    seen = looked(ALL, everything(6), 9)
+    assert (seen.as_of, seen.mirrored_at) == (at(90), at(60))
+    assert seen.as_of is not None
+    assert resume(ALL, seen.to_json(), seen.as_of).mirrored_at == at(60)
+    damaged = seen.to_json().replace(str(at(60).timestamp()), '"noon"')
+    with pytest.raises(ValueError, match="noon"):
+        resume(ALL, damaged, seen.as_of)
 
 
 def test_in_the_shadow_only_the_baseline_is_learnt_of_live_traffic() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from davylamp.core.model import ALL, NONE, Outcome, Phase, Reason, Ruling, Severity, Verdict, Weight
-from davylamp.core.moves import Decision, Lower, Mirror, Raise, Restore
+from davylamp.core.moves import Decision, Lower, Mirror, Raise, Repoint, Restore
 from davylamp.core.plan import Shadow, Step
 from davylamp.core.shadowing import ALTERNATIVE
 from davylamp.core.world import Extent
@@ -22,6 +22,7 @@ from tests.davylamp.core.rollouts import (
     Rollout,
     baked_at,
     prepared,
+    promoting,
 )
 from tests.simulation.settings import Metrics
 
@@ -37,6 +38,8 @@ STEPS = (
     Step(None, BAKE, shadow=SHADOW),
     Step(Weight(50), BAKE, 100, shadow=SHADOW),
 )
+#: The same at 5 % with a day to wait.
+PATIENT = (STEPS[0], replace(STEPS[1], shadow=replace(SHADOW, max_duration=timedelta(days=1))), *STEPS[2:])
 #: Gates that say nothing of shadow traffic yet, while those on live traffic are fine.
 UNSEEN = {"verdicts": {"errors": Verdict.INCONCLUSIVE, "latency": Verdict.NO_DATA}, "pairs": 0, "mirrored": 0}
 
@@ -135,12 +138,57 @@ def test_evidence_counts_once_the_gateway_has_accepted_the_mirror() -> None:
 # The mirror on the route.
 
 
-def test_a_rule_that_is_not_mirrored_yet_is_mirrored_with_the_others() -> None:
-    decision = in_the_shadow().route_says(mirroring=Extent.SOME).decide()
+def test_the_mirror_is_put_on_with_a_word_on_what_it_does() -> None:
+    decision = in_the_shadow().route_says(mirror="", mirroring=Extent.NONE).decide()
     assert situation(decision) == (ON, Phase.PROGRESSING, Reason.SHADOWING)
     assert decision.progress.message == (
         "requests are mirrored to davylamp-shadow:8090: credit-int8:8080 and credit-fp32:8080 answer a share of them"
     )
+
+
+def test_a_rule_without_the_mirror_gets_it_and_whoever_keeps_taking_it_off_is_let_and_told_of() -> None:
+    rollout = in_the_shadow().route_says(mirroring=Extent.SOME, editor="argocd")
+    for _ in range(3):
+        decision = rollout.decide()
+        assert situation(decision) == (ON, Phase.HELD, Reason.MIRROR_REMOVED)
+        assert decision.progress.message == (
+            "argocd left a rule of route credit without the mirror to davylamp-shadow:8090: put right"
+        )
+        soon = replace(rollout, progress=decision.progress).later(INTERVAL).decide()
+        assert situation(soon) in {held(Reason.MIRROR_REMOVED), held(Reason.ROUTE_CONTESTED)}
+        rollout = replace(rollout, progress=decision.progress).later(MINUTE)
+    over = rollout.decide()
+    assert situation(over) == held(Reason.ROUTE_CONTESTED)
+    assert "for the 4th time in 10 minutes" in over.progress.message
+    assert "ignoreDifferences on spec.rules" in over.progress.message
+
+
+def test_a_port_of_the_comparator_that_another_rollout_has_is_waited_for_before_a_step_begins() -> None:
+    wanting = replace(before_the_first_step(), comparator_user="ml/churn")
+    decision = wanting.decide()
+    assert (situation(decision), decision.progress.step) == (held(Reason.COMPARATOR_TAKEN), -1)
+    assert decision.progress.message == (
+        "davylamp-shadow:8090 is used by ModelRollout ml/churn, and a port belongs to one rollout: wait for its end, "
+        "or set spec.shadow.comparator.port to another port of the comparator"
+    )
+    assert decision.facts[0].severity is Severity.WARNING
+    free = replace(wanting, progress=decision.progress, comparator_user="").decide()
+    assert (situation(free), free.progress.hold_since) == ((ON, Phase.PROGRESSING, Reason.SHADOWING), None)
+    live = replace(at_step(2), comparator_user="ml/churn").decide()
+    assert (situation(live), live.progress.step) == (held(Reason.COMPARATOR_TAKEN), 2)
+
+
+def test_a_port_that_becomes_an_older_rollouts_is_given_up_at_once() -> None:
+    taken = replace(in_the_shadow(), comparator_user="ml/churn").decide()
+    assert situation(taken) == (OFF, Phase.HELD, Reason.COMPARATOR_TAKEN)
+    given = replace(in_the_shadow(), progress=taken.progress, comparator_user="ml/churn")
+    assert situation(given.route_says(mirror="", mirroring=Extent.NONE).decide()) == held(Reason.COMPARATOR_TAKEN)
+
+
+def test_whose_port_it_is_matters_only_to_steps_that_mirror() -> None:
+    ladder = (*STEPS[:3], Step(Weight(50), BAKE))
+    plain = replace(at_step(2).planned(steps=ladder), comparator_user="ml/churn").decide()
+    assert plain.action == Raise(ATTEMPT.id, Weight(50))
 
 
 def test_a_mirror_to_elsewhere_is_led_to_the_comparator() -> None:
@@ -187,6 +235,15 @@ def test_a_promotion_mirrors_nothing_even_if_the_last_step_did() -> None:
     promoting = replace(at_step(4), progress=decision.progress).route_says(weight=ALL, asked=ALL).later(INTERVAL)
     assert promoting.decide().action == OFF
     assert promoting.route_says(mirror="", mirroring=Extent.NONE).decide().action is None
+
+
+def test_a_mirror_that_somebody_puts_back_on_a_promoted_route_is_taken_off_and_the_promotion_stands() -> None:
+    promoted = replace(CLEAN, repointed=True)
+    rollout = promoting().with_route(replace(promoted, mirror=COMPARATOR, mirroring=Extent.ALL))
+    decision = rollout.decide()
+    assert situation(decision) == (Repoint(), Phase.PROMOTING, Reason.ALL_GATES_PASSED)
+    ended = replace(rollout, progress=decision.progress).with_route(promoted).decide()
+    assert (ended.action, ended.progress.phase) == (None, Phase.PROMOTED)
 
 
 # What a step of shadow traffic alone waits for.
@@ -316,9 +373,30 @@ def test_beside_live_traffic_a_step_waits_for_its_pairs_and_not_for_their_proof(
     assert at_step(1).with_metrics(Metrics.INCONCLUSIVE).decide().action == Raise(ATTEMPT.id, Weight(25), unmirror=True)
 
 
-def test_beside_live_traffic_no_shadow_deadline_holds() -> None:
-    old = at_step(1, 600).with_metrics(Metrics.INCONCLUSIVE, pairs=99).decide()
-    assert situation(old) == waiting(Reason.SAMPLING)
+def test_beside_live_traffic_a_step_that_has_no_pairs_in_its_time_is_held_too() -> None:
+    early, late = (at_step(1, minutes).with_metrics(Metrics.INCONCLUSIVE, pairs=99) for minutes in (9.9, 10))
+    assert situation(early.decide()) == waiting(Reason.SAMPLING)
+    assert situation(late.decide()) == held(Reason.DEADLINE)
+
+
+def test_the_last_step_that_mirrors_waits_for_the_proof_since_none_comes_after_it() -> None:
+    ladder = (*STEPS[:2], Step(Weight(25), BAKE), Step(Weight(50), BAKE))
+    last = at_step(1).planned(steps=ladder).with_metrics(Metrics.INCONCLUSIVE)
+    assert situation(last.decide()) == waiting(Reason.PROVING)
+    assert last.with_metrics(Metrics.PROVEN).decide().action == Raise(ATTEMPT.id, Weight(25), unmirror=True)
+
+
+def test_a_mirror_that_falls_silent_after_some_pairs_is_told_after_ten_minutes() -> None:
+    lull = at_step(1, 30).planned(steps=PATIENT)
+    arrived = {"mirrored": 99, "pairs": 99}
+    quiet = lull.with_metrics(Metrics.INCONCLUSIVE, **arrived, mirrored_at=NOW - 9.9 * MINUTE).decide()
+    assert situation(quiet) == waiting(Reason.SAMPLING)
+    for moment in (NOW - 10 * MINUTE, None):
+        silent = lull.with_metrics(Metrics.INCONCLUSIVE, **arrived, mirrored_at=moment).decide()
+        assert situation(silent) == held(Reason.MIRROR_SILENT)
+        assert "no mirrored request to replay for 10 min" in silent.progress.message
+    enough = lull.with_metrics(Metrics.INCONCLUSIVE, mirrored=99, pairs=100, mirrored_at=NOW - 20 * MINUTE)
+    assert enough.decide().action == Raise(ATTEMPT.id, Weight(25), unmirror=True)
 
 
 def test_beside_live_traffic_a_comparator_that_falls_silent_holds_the_weight_as_any_gate_does() -> None:
@@ -330,6 +408,14 @@ def test_beside_live_traffic_a_comparator_that_falls_silent_holds_the_weight_as_
 def test_a_step_without_shadow_waits_for_no_pairs() -> None:
     decision = at_step(2).with_metrics(Metrics.INCONCLUSIVE, pairs=0, mirrored=0).decide()
     assert (decision.action, decision.progress.step) == (ON, 3)
+
+
+def test_a_comparators_first_series_may_take_a_few_looks_after_its_step_began() -> None:
+    young = at_step(3).knows(entered_at=NOW - 2.9 * INTERVAL).with_metrics(Metrics.NO_DATA, **UNSEEN)
+    assert young.decide().progress.phase is Phase.PROGRESSING
+    assert young.later(INTERVAL).decide().progress.reason is Reason.NO_DATA
+    blind = young.with_metrics(Metrics.NO_DATA, verdicts={"errors": Verdict.NO_DATA, "latency": Verdict.NO_DATA})
+    assert situation(blind.decide()) == held(Reason.NO_DATA)
 
 
 def test_after_live_weight_a_step_of_shadow_alone_waits_for_its_proof_too() -> None:

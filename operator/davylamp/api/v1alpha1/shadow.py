@@ -48,8 +48,8 @@ class ShadowStep(Strict):
     )
     max_duration: Annotated[str, DurationBetween("1m", "90d")] = Field(
         "24h",
-        description="How long a step without a weight waits for its pairs and its proof. After that the rollout is "
-        "held and a person is told; it never goes on without them.",
+        description="How long the step waits for its pairs, and a step without a weight or the last that mirrors for its "
+        "proof. After that the rollout is held and a person is told; it never goes on without them.",
     )
 
 
