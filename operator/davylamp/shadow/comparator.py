@@ -12,9 +12,10 @@ from aiohttp import web
 
 from davylamp.shadow import admin
 from davylamp.shadow.capturing import Redact, keep_nothing
+from davylamp.shadow.doorway import Doorway, Limits
 from davylamp.shadow.lane import Compare, Lane, Means
 from davylamp.shadow.receiving import HttpListener, Patience
-from davylamp.shadow.receiving_grpc import GrpcListener
+from davylamp.shadow.receiving_grpc import Entry, GrpcListener
 from davylamp.shadow.room import Room
 from davylamp.shadow.task import Task
 from davylamp.shadow.telemetry import Registry, Tallies, Telemetry
@@ -95,6 +96,7 @@ class Comparator:
         self._means = Means(compare, redact, randomness or SystemRandom(), room or Room(), self._aside)
         self._ports = ports or Ports()
         self._patience = patience or Patience()
+        self._entry = Entry(Doorway(Limits()), self._patience.whole)
         self._telemetry = Telemetry()
         self._open: dict[Name, _Open] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -138,7 +140,7 @@ class Comparator:
             # Before any port is taken, so that rollouts can exchange theirs.
             for name, task in wanted.items():
                 served = self._open.get(name)
-                if served is not None and served.lane.task.port != task.port:
+                if served is not None and _listens_otherwise(served.lane.task, task):
                     await served.http.close()
                     await served.grpc.close()
             for name, task in wanted.items():
@@ -162,16 +164,16 @@ class Comparator:
         if served is None:
             await self._begin(name, task)
             return
-        moved = served.lane.task.port != task.port
+        otherwise = _listens_otherwise(served.lane.task, task)
         await served.lane.change(task)
-        if moved:
+        if otherwise:
             await self._listen(name, served.lane)
 
     async def _begin(self, name: Name, task: Task) -> None:
         await self._listen(name, Lane(task, self._means, Tallies(self._telemetry, *name)))
 
     async def _listen(self, name: Name, lane: Lane) -> None:
-        http, grpc = HttpListener(lane, self._patience), GrpcListener(lane)
+        http, grpc = HttpListener(lane, self._patience), GrpcListener(lane, self._entry)
         port, host = lane.task.port, self._ports.host
         try:
             taken = await http.open(host, port)
@@ -205,3 +207,8 @@ class Comparator:
         if served is None or not served.lane.reservoir.is_on:
             return None
         return served.lane.reservoir.pairs
+
+
+def _listens_otherwise(before: Task, after: Task) -> bool:
+    """Return whether listeners have to be made anew: those of gRPC are made for the largest message."""
+    return before.port != after.port or before.replay.max_body != after.replay.max_body

@@ -134,6 +134,7 @@ class Lane:
             lambda: len(self._waiting),
             lambda: self._tenancy.held_octets,
             lambda: len(self._workers),
+            lambda: self._restraint.places,
             lambda: self._restraint.holds(self._loop.time()),
         )
 
@@ -141,7 +142,7 @@ class Lane:
         self.task = task
         self._baseline = Variant(task.baseline, task.replay)
         self._candidate = Variant(task.candidate, task.replay)
-        self._restraint = Restraint(task.replay.timeout)
+        self._restraint = Restraint(task.replay.timeout, task.replay.concurrency)
         self._stopping = False
 
     async def change(self, task: Task) -> None:
@@ -219,13 +220,13 @@ class Lane:
     # The work.
 
     def _set_to_work(self) -> None:
-        if len(self._workers) < self.task.replay.concurrency:
+        if self._waiting and len(self._workers) < self._restraint.places:
             worker = self._loop.create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
 
     async def _work(self) -> None:
-        while self._waiting:
+        while self._waiting and len(self._workers) <= self._restraint.places:
             arrived, pair = self._waiting.popleft()
             try:
                 await self._pair(arrived, pair)
@@ -234,6 +235,8 @@ class Lane:
                 _log.error("pair_failed", rollout=f"{self.task.namespace}/{self.task.rollout}", why=repr(error))
             finally:
                 self._let_go(arrived)
+            # There may be one more place than before.
+            self._set_to_work()
         # Not left to the callback: what arrives before that is run would count on a worker that works no more.
         self._workers -= {asyncio.current_task()}
 
@@ -296,7 +299,8 @@ class Lane:
 
     async def _noted(self, variant: Variant, call: Call, *, candidate: bool) -> Outcome:
         outcome = await variant.call(call)
-        self._restraint.note(outcome, self._loop.time(), candidate=candidate)
+        full = len(self._workers) >= self._restraint.places
+        self._restraint.note(outcome, self._loop.time(), candidate=candidate, full=full)
         return outcome
 
 

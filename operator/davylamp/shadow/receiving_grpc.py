@@ -1,24 +1,44 @@
 """Mirrored requests over gRPC (HTTP/2 without TLS): any method of any service is answered with OK and no message.
 
-Messages stay bytes. The library refuses a message over its own limit before it is seen here.
+Rule 1: messages stay bytes, and one is read only when there is room for the largest; until then it waits in the sender
+and in the little that HTTP/2 lets it send ahead.
+Rule 2: the library itself ends a call whose message is over the limit; it is counted as all others.
 """
 
+import asyncio
+from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
 
+from davylamp.shadow.doorway import Doorway, FullError
 from davylamp.shadow.exchange import Headers, Protocol
 from davylamp.shadow.reception import Arrived, Reception, Sink
 
-#: More than any rollout may set, so that what is too large for one is counted.
-_LARGEST_MESSAGE: Final = 17 * 2**20
 _OPTIONS: Final = (
-    ("grpc.max_receive_message_length", _LARGEST_MESSAGE),
     ("grpc.max_metadata_size", 64 * 2**10),
-    ("grpc.max_concurrent_streams", 256),
+    ("grpc.max_concurrent_streams", 128),
+    # What a sender may send before its message is asked for; it would grow by itself else.
+    ("grpc.http2.bdp_probe", 0),
     # Or two processes may listen on one port, and each get half.
     ("grpc.so_reuseport", 0),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How messages come in.
+
+    Parameters
+    ----------
+    doorway
+        Of the process.
+    seconds
+        From the headers of a request to its last byte.
+    """
+
+    doorway: Doorway
+    seconds: float
 
 
 class GrpcListener:
@@ -27,11 +47,14 @@ class GrpcListener:
     Parameters
     ----------
     sink
-        Where requests go.
+        Where requests go; what is its largest body stays so until the listener is closed.
+    entry
+        How they come in.
     """
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, entry: Entry) -> None:
         self._sink = sink
+        self._entry = entry
         self._server: Any = None
 
     async def open(self, host: str | None, port: int) -> int:
@@ -42,8 +65,9 @@ class GrpcListener:
         OSError
             If the port cannot be had.
         """
-        server = grpc.aio.server(options=_OPTIONS)
-        server.add_generic_rpc_handlers((_AnyMethod(self._sink),))
+        largest = self._sink.max_body
+        server = grpc.aio.server(options=(*_OPTIONS, ("grpc.max_receive_message_length", largest)))
+        server.add_generic_rpc_handlers((_AnyMethod(self._sink, largest, self._entry),))
         try:
             bound = int(server.add_insecure_port(f"{host or '[::]'}:{port}"))
         except RuntimeError as taken:
@@ -53,34 +77,51 @@ class GrpcListener:
         return bound
 
     async def close(self) -> None:
-        """Stop at once."""
+        """Stop at once; requests that are arriving are not counted."""
         if self._server is not None:
             await self._server.stop(None)
 
 
 class _AnyMethod(grpc.GenericRpcHandler):  # type: ignore[misc]  # the library has no types
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, largest: int, entry: Entry) -> None:
         self._sink = sink
+        self._largest = largest
+        self._entry = entry
 
     def service(self, handler_call_details: Any) -> Any:
         """Return what answers the method: without serialisers a message is bytes."""
         method = str(handler_call_details.method)
         headers = _headers(handler_call_details.invocation_metadata)
 
-        async def answer(message: bytes, _: Any) -> bytes:
-            self._take(Arrived("POST", method, headers, message, Protocol.GRPC))
+        async def answer(_: Any, context: Any) -> bytes:
+            refused = await self._receive(method, headers, context)
+            if refused is not None:
+                self._sink.refuse(refused)
             return b""
 
-        return grpc.unary_unary_rpc_method_handler(answer)
+        # As a stream, which is handed over before its first message is read.
+        return grpc.stream_unary_rpc_method_handler(answer)
 
-    def _take(self, arrived: Arrived) -> None:
-        sink = self._sink
-        if len(arrived.body) > sink.max_body:
-            sink.refuse(Reception.TOO_LARGE)
-        elif not sink.reserve(len(arrived.body)):
-            sink.refuse(Reception.DROPPED)
-        else:
-            sink.take(arrived)
+    async def _receive(self, method: str, headers: Headers, context: Any) -> Reception | None:
+        """Take a request; return why not if it is not taken."""
+        try:
+            async with self._entry.doorway.passing(self._largest), asyncio.timeout(self._entry.seconds):
+                # Not by the iterator, which would keep the message until it is collected as garbage.
+                message = await context.read()
+        except FullError:
+            return Reception.DROPPED
+        except TimeoutError:
+            return Reception.CUT_OFF
+        except asyncio.CancelledError:
+            self._sink.refuse(Reception.CUT_OFF)
+            raise
+        if not isinstance(message, bytes):
+            # The library refused it. Or the sender went away, which here looks the same.
+            return Reception.TOO_LARGE
+        if not self._sink.reserve(len(message)):
+            return Reception.DROPPED
+        self._sink.take(Arrived("POST", method, headers, message, Protocol.GRPC))
+        return None
 
 
 def _headers(metadata: Any) -> Headers:

@@ -1,4 +1,4 @@
-"""When a variant is left alone, so that the shadow of the traffic is never what breaks it.
+"""How much is asked of the variants, and when they are left alone: the shadow of the traffic must not break them.
 
 Rule 1: time is an argument.
 Rule 2: an answer that says "too many", or a variant that grows slow, is a reason; a candidate that fails or does not
@@ -10,6 +10,7 @@ from statistics import median
 from typing import Final
 
 from davylamp.shadow.exchange import Answer, Failure, Outcome, Protocol
+from davylamp.shadow.pace import Pace
 
 LONGEST_PAUSE: Final = 30.0
 _FIRST_PAUSE: Final = 0.5
@@ -18,15 +19,18 @@ _GRPC_EXHAUSTED: Final = 8
 
 
 class Restraint:
-    """Keeps away from both variants of a rollout for a while, twice as long each time.
+    """Keeps away from both variants of a rollout for a while, twice as long each time; then begins gently.
 
     Parameters
     ----------
     timeout
         Of one call, in seconds.
+    concurrency
+        Calls at once for each variant at most, >= 1.
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, concurrency: int = 1) -> None:
+        self._paces = (Pace(concurrency), Pace(concurrency))
         self._slow = timeout / 2
         self._recent: tuple[deque[float], deque[float]] = (deque(maxlen=_CALLS), deque(maxlen=_CALLS))
         self._pause = _FIRST_PAUSE
@@ -37,7 +41,12 @@ class Restraint:
         """Return whether nothing is sent at this time, in seconds of the loop."""
         return now < self._until
 
-    def note(self, outcome: Outcome, now: float, *, candidate: bool) -> None:
+    @property
+    def places(self) -> int:
+        """How many pairs may be under way at once, 1 or more: as many as the weaker of both variants bears."""
+        return min(pace.places for pace in self._paces)
+
+    def note(self, outcome: Outcome, now: float, *, candidate: bool, full: bool = True) -> None:
         """Take note of a call.
 
         Parameters
@@ -48,7 +57,10 @@ class Restraint:
             Time of the loop, in seconds.
         candidate
             Whether it was the candidate's; else the baseline's.
+        full
+            Whether all places were taken.
         """
+        self._paces[candidate].note(outcome, full=full)
         asked = _asked_for(outcome)
         if asked is not None or self._grew_slow(outcome, self._recent[candidate]):
             self._hold(now, asked or 0.0)
@@ -72,6 +84,8 @@ class Restraint:
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
         for recent in self._recent:
             recent.clear()
+        for pace in self._paces:
+            pace.restart()
 
 
 def _asked_for(outcome: Outcome) -> float | None:

@@ -123,6 +123,7 @@ class Telemetry:
         self.waiting = gauge("waiting_requests", "Requests that wait to be replayed.")
         self.held = gauge("held_bytes", "Bytes of bodies that arrive, wait or are replayed.")
         self.replaying = gauge("replaying_pairs", "Pairs that are replayed now.")
+        self.places = gauge("replaying_pairs_limit", "Pairs that may be replayed at once, as the variants bear it.")
         self.backing_off = gauge("backing_off", "1 while the variants are left alone.")
 
     def metrics(self) -> Iterable[Shown]:
@@ -157,11 +158,17 @@ class Tallies:
         self._of_pairs = {pair: _PairTallies(telemetry, name, pair) for pair in Pair}
         self._gauges = [
             metric.labels(*name)
-            for metric in (telemetry.waiting, telemetry.held, telemetry.replaying, telemetry.backing_off)
+            for metric in (
+                telemetry.waiting,
+                telemetry.held,
+                telemetry.replaying,
+                telemetry.places,
+                telemetry.backing_off,
+            )
         ]
 
     def show(self, *levels: Callable[[], float]) -> None:
-        """Show what waits, what is held, what is replayed and whether nothing is sent, as it is when it is read."""
+        """Show what waits, is held, is replayed and may be, and whether nothing is sent, as it is when it is read."""
         for gauge, level in zip(self._gauges, levels, strict=True):
             gauge.set_function(level)
 

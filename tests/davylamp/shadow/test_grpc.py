@@ -13,10 +13,14 @@ import pytest
 
 from davylamp.shadow.calling_grpc import GrpcCaller
 from davylamp.shadow.comparator import Comparator
+from davylamp.shadow.doorway import Doorway, Limits
 from davylamp.shadow.exchange import Answer, Call, Failure, Protocol
+from davylamp.shadow.receiving_grpc import Entry, GrpcListener
+from davylamp.shadow.reception import Reception
 from davylamp.shadow.room import Room
 from davylamp.shadow.task import Replay
 from tests.davylamp.shadow.servers import HOST, comparing, counted, received, task, value
+from tests.davylamp.shadow.sinks import KeepingSink
 
 INFER = "/inference.GRPCInferenceService/ModelInfer"
 CALL = Call("POST", INFER, (("x-request-id", "1"),), b"request", Protocol.GRPC)
@@ -84,8 +88,19 @@ async def test_a_repeated_call_is_a_duplicate() -> None:
 async def test_a_message_over_the_limit_is_answered_and_counted() -> None:
     asked = replace(task(f"{HOST}:1", f"{HOST}:1"), replay=Replay(max_body=100))
     async with comparing(asked) as comparator:
-        assert await mirror(comparator, b"x" * 101) == b""
+        with pytest.raises(grpc.aio.AioRpcError, match="larger than max"):
+            await mirror(comparator, b"x" * 101)
         await received(comparator, "TooLarge")
+        assert await mirror(comparator, b"x" * 100) == b""
+        await received(comparator, "Sampled")
+
+
+async def test_the_limit_of_messages_is_that_of_the_rollout_when_it_changes_too() -> None:
+    asked = replace(task(f"{HOST}:1", f"{HOST}:1"), replay=Replay(max_body=100))
+    async with comparing(asked) as comparator:
+        await comparator.set_tasks([replace(asked, replay=Replay(max_body=200))])
+        assert await mirror(comparator, b"x" * 200) == b""
+        await received(comparator, "Sampled")
 
 
 async def test_a_message_that_there_is_no_room_for_is_answered_and_dropped() -> None:
@@ -93,6 +108,79 @@ async def test_a_message_that_there_is_no_room_for_is_answered_and_dropped() -> 
         assert await mirror(comparator, b"four") == b""
         await received(comparator, "Dropped")
         assert value(comparator, "held_bytes") == 0
+
+
+def frame(kind: int, flags: int, payload: bytes, stream: int = 1) -> bytes:
+    """Return a frame of HTTP/2."""
+    return len(payload).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + payload
+
+
+def literal(name: bytes, text: bytes) -> bytes:
+    """Return a header as HPACK has it, in no table and not compressed."""
+    return b"\0" + bytes((len(name),)) + name + bytes((len(text),)) + text
+
+
+HEADERS = b"".join(
+    literal(name, text)
+    for name, text in (
+        (b":method", b"POST"),
+        (b":scheme", b"http"),
+        (b":path", INFER.encode()),
+        (b":authority", b"a"),
+        (b"te", b"trailers"),
+        (b"content-type", b"application/grpc"),
+    )
+)
+
+
+@asynccontextmanager
+async def half_a_message(port: int) -> AsyncIterator[None]:
+    """Send the beginning of a message of 100 bytes, and no more."""
+    _, writer = await asyncio.open_connection(HOST, port)
+    begun = b"\0" + (100).to_bytes(4) + b"half"
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, b"", 0) + frame(1, 4, HEADERS) + frame(0, 0, begun))
+    try:
+        yield
+    finally:
+        writer.close()
+
+
+@asynccontextmanager
+async def listening(sink: KeepingSink, entry: Entry) -> AsyncIterator[tuple[int, Any]]:
+    listener = GrpcListener(sink, entry)
+    try:
+        port = await listener.open(HOST, 0)
+        async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
+            yield port, channel.unary_unary(INFER)
+    finally:
+        await listener.close()
+    assert sink.held == 0
+
+
+async def test_no_more_messages_are_read_at_once_than_there_is_room_for_and_the_next_are_dropped() -> None:
+    sink, doorway = KeepingSink(max_body=100), Doorway(Limits(octets=200, seconds=0.05))
+    async with listening(sink, Entry(doorway, 20)) as (port, call):
+        async with half_a_message(port), half_a_message(port):
+            async with asyncio.timeout(20):
+                while doorway.free > 0:  # noqa: ASYNC110 - nobody is told
+                    await asyncio.sleep(0.001)
+            assert await call(b"x" * 100, timeout=20) == b""
+            assert sink.refused == [Reception.DROPPED]
+        # Both were cut off, which is not told from a message that the library has refused; they leave their room.
+        await sink.until(refused=3)
+        assert await call(b"x" * 100, timeout=20) == b""
+        await sink.until(taken=1)
+
+    assert sink.refused[1:] == [Reception.TOO_LARGE] * 2
+    assert doorway.free == 200
+
+
+async def test_a_message_that_does_not_come_to_its_end_has_an_end() -> None:
+    sink = KeepingSink(max_body=100)
+    async with listening(sink, Entry(Doorway(Limits()), 0.05)) as (port, _), half_a_message(port):
+        await sink.until(refused=1)
+
+    assert (sink.taken, sink.refused) == ([], [Reception.CUT_OFF])
 
 
 async def outcome(answering: Answering, *, seconds: float = 20, max_body: int = 1000) -> Answer | Failure:
