@@ -10,7 +10,7 @@ import hmac
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Final
 
 #: All requests, whatever their attributes.
@@ -66,7 +66,7 @@ class Slice:
 def bins_of(edges: Iterable[float]) -> tuple[str, ...]:
     """Return the texts of the bins between edges: below the first, from each edge up to the next, from the last on."""
     texts = [f"{edge:g}" for edge in edges]
-    middle = [f"{low}-{high}" for low, high in zip(texts, texts[1:], strict=False)]
+    middle = [f"{low}-{high}" for low, high in pairwise(texts)]
     return (f"<{texts[0]}", *middle, f">={texts[-1]}") if texts else ()
 
 
@@ -123,7 +123,7 @@ def _shown(attribute: Attribute, value: str, key: str) -> str:
 
 
 def declared(attributes: Iterable[Attribute], intersections: Iterable[tuple[str, ...]], key: str) -> tuple[Slice, ...]:
-    """Return every slice that is judged: of each attribute alone, then of each intersection; none with `OTHER` in it."""
+    """Return every slice that is judged: of each attribute alone, then of each intersection; `OTHER` is none."""
     return tuple(_made(combination, key) for combination in _combinations(attributes, intersections))
 
 
