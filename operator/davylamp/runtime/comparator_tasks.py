@@ -170,6 +170,7 @@ def replay_of(shadow: Shadow) -> Replay:
         methods=usual.methods if shadow.methods is None else frozenset(shadow.methods),
         paths=shadow.paths or (),
         pass_headers=frozenset(name.lower() for name in shadow.pass_headers or ()),
+        pass_query=frozenset(name.lower() for name in shadow.pass_query or ()),
         timeout=usual.timeout if shadow.timeout is None else parse_duration(shadow.timeout).total_seconds(),
         concurrency=shadow.concurrency or usual.concurrency,
         max_body=shadow.max_body_bytes or usual.max_body,

@@ -23,7 +23,7 @@ from davylamp.shadow.capturing import Redact, Reservoir
 from davylamp.shadow.coding import CodingError, TooLargeError, decoded
 from davylamp.shadow.comparison import Comparison
 from davylamp.shadow.exchange import Answer, Call, Outcome, Protocol
-from davylamp.shadow.passing import is_allowed, passed_on
+from davylamp.shadow.passing import is_allowed, passed_on, without_credentials
 from davylamp.shadow.reception import Arrived, Reception
 from davylamp.shadow.restraint import Restraint
 from davylamp.shadow.room import Room, Tenancy
@@ -284,8 +284,9 @@ class Lane:
         except TooLargeError:
             self.refuse(Reception.TOO_LARGE)
             return None
+        target = without_credentials(arrived.target, replay.pass_query)
         headers = passed_on(arrived.headers, arrived.protocol, replay.pass_headers)
-        return Call(arrived.method, arrived.target, headers, body, arrived.protocol)
+        return Call(arrived.method, target, headers, body, arrived.protocol)
 
     async def _both(self, call: Call, pair: Pair) -> tuple[Outcome, Outcome]:
         """Call the baseline and the other of the pair, in random order; return the baseline's outcome first."""

@@ -1,12 +1,15 @@
 """What of a mirrored request is replayed: the allowed methods and paths, and no more headers than a model needs.
 
 Rule 1: a request that is not known to be harmless when it is repeated is not repeated.
-Rule 2: credentials are stripped by name and by the words in the name; passing one on takes its exact name.
+Rule 2: credentials are stripped by name and by the words in the name, from the headers and from the query; passing one
+on takes its exact name.
 """
 
+import re
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Final
+from urllib.parse import unquote_plus
 
 from davylamp.shadow.exchange import Headers, Protocol
 from davylamp.shadow.reception import Arrived
@@ -33,6 +36,9 @@ PREDICTING: Final = (
     "/inference.GRPCInferenceService/ModelInfer",
 )
 _LONGEST_PATH: Final = 1024
+_LONGEST_QUERY: Final = 8192
+#: Of a name that is remembered.
+_LONGEST_NAME: Final = 128
 _ONE_HOP: Final = frozenset(
     {
         "connection",
@@ -70,13 +76,17 @@ _SECRET_WORDS: Final = (
 )
 #: Whatever is a key by its name, such as those of API gateways.
 _KEYS: Final = ("-key", "_key")
+#: What else is a credential by its whole name where it stands in a query.
+_SECRET_PARAMETERS: Final = frozenset({"key", "accesskey", "sig", "pwd"})
 _FOREIGN: Final = ("x-envoy-", "x-goog-")
 
 
 def is_allowed(arrived: Arrived, replay: Replay) -> bool:
     """Return whether a request may be replayed."""
-    path = arrived.target.partition("?")[0]
-    if arrived.method not in replay.methods or not path.startswith("/") or len(path) > _LONGEST_PATH:
+    path, _, query = arrived.target.partition("?")
+    if arrived.method not in replay.methods or not path.startswith("/"):
+        return False
+    if len(path) > _LONGEST_PATH or len(query) > _LONGEST_QUERY:
         return False
     return _fits_any(replay.paths or PREDICTING, path)
 
@@ -158,13 +168,48 @@ def passed_on(headers: Headers, protocol: Protocol, allowed: AbstractSet[str]) -
     return (*kept, MARK)
 
 
-@lru_cache(maxsize=4096)
+def without_credentials(target: str, allowed: AbstractSet[str]) -> str:
+    """Return a target without the parameters of its query that are credentials by their names.
+
+    Parameters
+    ----------
+    target
+        Path and query.
+    allowed
+        Lower-case names of those that are passed on.
+    """
+    path, mark, query = target.partition("?")
+    if not mark:
+        return target
+    # Some servers end a parameter at a semicolon, too. Signs and parameters by turns, a sign before each parameter.
+    parts = re.split("([&;])", f"&{query}")[1:]
+    kept = [
+        sign + parameter
+        for sign, parameter in zip(parts[::2], parts[1::2], strict=True)
+        if not _is_secret_parameter(parameter.partition("=")[0], allowed)
+    ]
+    return f"{path}?{''.join(kept)[1:]}" if kept else path
+
+
+def _is_secret_parameter(name: str, allowed: AbstractSet[str]) -> bool:
+    known = unquote_plus(name).lower()
+    return known not in allowed and (known in _SECRET_PARAMETERS or _is_withheld(known))
+
+
 def _is_of_the_way(name: str) -> bool:
     return name in _ONE_HOP or name in _CODING or name == MARK[0]
 
 
-@lru_cache(maxsize=4096)
 def _is_withheld(name: str) -> bool:
+    return _is_known_to_be_withheld(name) if len(name) <= _LONGEST_NAME else _speaks_of_credentials(name)
+
+
+@lru_cache(maxsize=4096)
+def _is_known_to_be_withheld(name: str) -> bool:
+    return _speaks_of_credentials(name)
+
+
+def _speaks_of_credentials(name: str) -> bool:
     return name.startswith(_FOREIGN) or name.endswith(_KEYS) or any(word in name for word in _SECRET_WORDS)
 
 

@@ -77,6 +77,8 @@ class Replay:
         Patterns of whole paths, ``*`` for any text without a slash, ``**`` for any text; empty for those that predict.
     pass_headers
         Lower-case names of credentials that are passed on; all others are stripped.
+    pass_query
+        Likewise, of parameters of the query.
     timeout
         Of one call, in seconds, > 0.
     concurrency
@@ -88,6 +90,7 @@ class Replay:
     methods: frozenset[str] = frozenset({"POST"})
     paths: tuple[str, ...] = ()
     pass_headers: frozenset[str] = frozenset()
+    pass_query: frozenset[str] = frozenset()
     timeout: float = 10.0
     concurrency: int = 8
     max_body: int = 1 << 20

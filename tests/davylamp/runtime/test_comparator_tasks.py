@@ -103,6 +103,7 @@ def test_everything_that_a_rollout_says_about_shadow_traffic_reaches_the_task() 
         "methods": ["PUT"],
         "paths": ["/score/*"],
         "passHeaders": ["Authorization"],
+        "passQuery": ["API_Key"],
         "noise": "10%",
         "timeout": "3s",
         "concurrency": 2,
@@ -131,7 +132,9 @@ def test_everything_that_a_rollout_says_about_shadow_traffic_reaches_the_task() 
         noise=0.1,
         slowdown=0.25,
         rules=Rules(Format.JSON, Notion.EXACT, 0.5, 0.25, 0.75, 3, 0.5, 0.125, ("$.a",), ("$.b",)),
-        replay=Replay(frozenset({"PUT"}), ("/score/*",), frozenset({"authorization"}), 3.0, 2, 2048),
+        replay=Replay(
+            frozenset({"PUT"}), ("/score/*",), frozenset({"authorization"}), frozenset({"api_key"}), 3.0, 2, 2048
+        ),
         capture=Capture(7, ("$.name",)),
     )
 

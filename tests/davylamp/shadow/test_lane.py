@@ -58,13 +58,13 @@ async def test_both_variants_get_the_same_request_without_what_is_not_theirs() -
         upstream() as second,
         comparing(task(first.address, second.address)) as comparator,
     ):
-        await send(port(comparator), request(BODY, headers=headers))
+        await send(port(comparator), request(BODY, headers=headers, target=f"{INFER}?api_key=secret&fast=1"))
         await counted(comparator, "pairs_total", pair="candidate")
 
     for variant in (first, second):
         assert variant.requests[0][1] == BODY
         assert variant.lines() == [
-            "POST /v2/models/credit/infer HTTP/1.1",
+            "POST /v2/models/credit/infer?fast=1 HTTP/1.1",
             f"host: {variant.address}",
             "content-length: 13",
             "x-request-id: 1",

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import parse_qsl, unquote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from davylamp.shadow.exchange import Protocol
-from davylamp.shadow.passing import MARK, fits, is_allowed, passed_on
+from davylamp.shadow.passing import MARK, fits, is_allowed, passed_on, without_credentials
 from davylamp.shadow.reception import Arrived
 from davylamp.shadow.task import Replay
 
@@ -56,6 +57,7 @@ def test_what_predicts_is_replayed(target: str) -> None:
         "/v1/fine_tuning/jobs",
         "/inference.GRPCInferenceService/RepositoryModelLoad",
         "/" + "a" * 2000 + "/invocations",
+        "/invocations?" + "a" * 9000,
         "/unload#/invocations",
         "/predictions/../models",
         "/predictions/%2E./models",
@@ -133,6 +135,51 @@ def test_credentials_are_passed_on_by_their_exact_name_only(name: str) -> None:
     assert names((name, "x")) == {MARK[0]}
     assert names((name, "x"), allowed=frozenset({name})) == {name, MARK[0]}
     assert names((name, "x"), allowed=frozenset({name[:-1]})) == {MARK[0]}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "key", "api_key", "apiKey", "subscription-key", "access_token", "token", "sig", "pwd", "password", "%74oken",
+        "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token", "X-Goog-Signature", "auth[user]",
+        "a" * 500 + "_key",
+    ],
+)  # fmt: skip
+def test_credentials_in_the_query_are_passed_on_by_their_exact_name_only(name: str) -> None:
+    target = f"/invocations?{name}=hunter2&version=3"
+
+    assert without_credentials(target, frozenset()) == "/invocations?version=3"
+    assert without_credentials(target, frozenset({unquote(name).lower()})) == target
+    assert without_credentials(target, frozenset({unquote(name)[:-1].lower()})) == "/invocations?version=3"
+
+
+@pytest.mark.parametrize(
+    ("target", "left"),
+    [
+        ("/a", "/a"),
+        ("/a?", "/a?"),
+        ("/a?token", "/a"),
+        ("/a?token=1&token=2", "/a"),
+        ("/a?x=%20+&y;z=1", "/a?x=%20+&y;z=1"),
+        ("/a?x=1;token=2&y=3", "/a?x=1&y=3"),
+        ("/a?token=1;x=2", "/a?x=2"),
+        ("/a?x=token=1", "/a?x=token=1"),
+        ("/a?x=1&?token=2", "/a?x=1"),
+        ("/a?&&x&", "/a?&&x&"),
+    ],
+)
+def test_the_rest_of_a_query_stays_as_it_is(target: str, left: str) -> None:
+    assert without_credentials(target, frozenset()) == left
+
+
+@given(st.text(alphabet="?&;=%+xtokenTOKEN26", max_size=60))
+def test_no_parameter_that_a_server_may_read_as_a_credential_is_left(query: str) -> None:
+    left = without_credentials(f"/a?{query}", frozenset()).partition("?")[2]
+
+    for sign in "&;":
+        names = {name.lower() for name, _ in parse_qsl(left, keep_blank_values=True, separator=sign)}
+        assert not any("token" in name.partition("&")[0].partition(";")[0] for name in names)
+    assert without_credentials(f"/a?{left}", frozenset()).partition("?")[2] == left
 
 
 def test_a_mark_that_came_is_not_passed_on_twice() -> None:

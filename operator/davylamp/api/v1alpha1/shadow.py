@@ -32,7 +32,22 @@ PathPattern = Annotated[
         "write a path such as /v2/models/*/infer: '*' stands for text without '/', '**' for any text",
     ),
 ]
-JSONPath = Annotated[str, Text(r"^\$.*$", 256, "write a JSONPath (RFC 9535), such as $.outputs[0].data")]
+JSONPath = Annotated[
+    str,
+    Text(
+        r"^\$.*$",
+        256,
+        "write a JSONPath (RFC 9535), such as $.outputs[0].data; a filter may only ask for @ and one place in it, and "
+        "not by match() or search()",
+    ),
+]
+QueryName = Annotated[
+    str, Text(r"^[-a-zA-Z0-9._~]+$", 64, "write the name of a parameter as it stands in the query, such as api_key")
+]
+#: Of every field that takes them.
+_PATHS: Final = (
+    "JSONPaths (RFC 9535), whose filters may only ask for @ and one place in it, without match() and search()."
+)
 
 
 class ShadowStep(Strict):
@@ -48,8 +63,8 @@ class ShadowStep(Strict):
     )
     max_duration: Annotated[str, DurationBetween("1m", "90d")] = Field(
         "24h",
-        description="How long the step waits for its pairs, and a step without a weight or the last that mirrors for its "
-        "proof. After that the rollout is held and a person is told; it never goes on without them.",
+        description="How long the step waits for its pairs, and a step without a weight or the last that mirrors for "
+        "its proof. After that the rollout is held and a person is told; it never goes on without them.",
     )
 
 
@@ -121,10 +136,13 @@ class Compare(Strict):
     similarity: float = Field(0.9, ge=0, le=1, description="Least similarity of two texts that agree, 0 to 1.")
     cosine: float = Field(0.99, ge=-1, le=1, description="Least cosine of two embeddings that agree.")
     select: tuple[JSONPath, ...] = Field(
-        (), max_length=16, description="What is compared in JSON; empty for all of it.", json_schema_extra=ATOMIC_LIST
+        (),
+        max_length=16,
+        description=f"What is compared in JSON; empty for all of it. {_PATHS}",
+        json_schema_extra=ATOMIC_LIST,
     )
     ignore: tuple[JSONPath, ...] = Field(
-        (), max_length=16, description="What is not compared in JSON.", json_schema_extra=ATOMIC_LIST
+        (), max_length=16, description=f"What is not compared in JSON. {_PATHS}", json_schema_extra=ATOMIC_LIST
     )
 
 
@@ -139,7 +157,7 @@ class Capture(Strict):
     redact: tuple[JSONPath, ...] = Field(
         (),
         max_length=16,
-        description="What is blotted out of requests and answers before they are kept.",
+        description=f"What is blotted out of requests and answers before they are kept. {_PATHS}",
         json_schema_extra=ATOMIC_LIST,
     )
 
@@ -170,6 +188,13 @@ class Shadow(Strict):
         description="Headers with credentials that are passed on, such as authorization. Default: all are stripped.",
         json_schema_extra=ATOMIC_LIST,
     )
+    pass_query: tuple[QueryName, ...] | None = Field(
+        None,
+        max_length=16,
+        description="Parameters of the query whose names speak of credentials and which are passed on, such as "
+        "api_key. Default: all are stripped.",
+        json_schema_extra=ATOMIC_LIST,
+    )
     noise: Annotated[str, PercentBetween("0%", "50%", example="5%")] | None = Field(
         None,
         description="Share of the pairs that go to the baseline twice, to see how it differs from itself. Default: 5%.",
@@ -177,7 +202,13 @@ class Shadow(Strict):
     timeout: Annotated[str, DurationBetween("1s", "10m")] | None = Field(
         None, description="Longest time for one answer. Default: 10s."
     )
-    concurrency: int | None = Field(None, ge=1, le=256, description="Requests at once to each variant. Default: 8.")
+    concurrency: int | None = Field(
+        None,
+        ge=1,
+        le=256,
+        description="Most requests at once to each variant, from each replica: it begins with one, and adds to it "
+        "while the variants answer quickly. Default: 8.",
+    )
     max_body_bytes: int | None = Field(
         None,
         ge=1024,
