@@ -11,7 +11,7 @@ tensor of 1 KB and is answered by one of the same size; of each pair one value d
     offered       requests a second at overload
     overloaded    pairs compared a second at overload
     dropped       share of the requests that was dropped, and counted
-    memory        of the comparator at overload, MiB: after a tenth of the time, and at the end
+    memory        of the comparator at overload, MiB: after each tenth of the time
 """
 
 import argparse
@@ -39,6 +39,8 @@ _NAME: Final = ("bench", "credit")
 #: Requests that are on their way at once, where the next waits for a pair.
 _WINDOW: Final = 256
 _VALUES: Final = 100
+#: Into so many the time at overload is divided.
+_PARTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Figures:
     offered: float
     overloaded: float
     dropped: float
-    memory: tuple[float, float]
+    memory: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +152,15 @@ async def _overloaded(
     meters: Callable,  # type: ignore[type-arg]
     seconds: float,
     rate: float,
-) -> dict[str, float | tuple[float, float]]:
+) -> dict[str, float | tuple[float, ...]]:
     start, first = await meters(), sender.sent
-    steady = start
+    memory: list[float] = []
     loop = asyncio.get_running_loop()
     began = loop.time()
     while (passed := loop.time() - began) < seconds:
         sender.send(int(rate * passed) - (sender.sent - first))
-        if steady is start and passed > seconds / 10:
-            steady = await meters()
+        if passed > (len(memory) + 1) * seconds / _PARTS:
+            memory.append((await meters()).memory)
         await asyncio.sleep(0.01)
     end = await meters()
     sent = sender.sent - first
@@ -166,7 +168,7 @@ async def _overloaded(
         "offered": round(sent / (end.at - start.at), 1),
         "overloaded": round((end.pairs - start.pairs) / (end.at - start.at), 1),
         "dropped": round((end.dropped - start.dropped) / sent, 3),
-        "memory": (steady.memory, end.memory),
+        "memory": (*memory[: _PARTS - 1], end.memory),
     }
 
 

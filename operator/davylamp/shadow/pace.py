@@ -17,7 +17,7 @@ from davylamp.shadow.exchange import Answer, Failure, Outcome, Protocol
 ROUND: Final = 10
 #: As many times the usual time are too slow, if they are also so many seconds more: less than that is the machine's.
 SLOW: Final = 3.0
-SLACK: Final = 0.005
+SLACK: Final = 0.01
 #: How far the usual time follows that of a round: down always, and up where nothing of it is by our own doing.
 _DOWN: Final = 0.1
 _UP: Final = 0.05

@@ -103,7 +103,7 @@ def test_calls_that_were_under_way_lower_it_no_further() -> None:
     assert pace.places == 2
 
 
-@given(usual=st.floats(0.01, 5), factor=st.floats(1.01, 3))
+@given(usual=st.floats(0.02, 5), factor=st.floats(1.01, 3))
 def test_a_variant_that_takes_three_times_as_long_gets_half(usual: float, factor: float) -> None:
     pace = Pace(100)
     for _ in range(3 * ROUND):
@@ -165,7 +165,7 @@ def test_a_server_that_refuses_what_it_cannot_bear_is_asked_for_one_more_at_most
     assert mean >= capacity / 2
 
 
-@given(capacity=st.integers(1, 15), seconds=st.floats(0.01, 1))
+@given(capacity=st.integers(1, 15), seconds=st.floats(0.02, 1))
 def test_a_server_that_queues_what_it_cannot_bear_is_asked_for_three_times_as_much_at_most(
     capacity: int, seconds: float
 ) -> None:
