@@ -15,7 +15,7 @@ from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Repoint, Restore
 from davylamp.errors import Conflict, SpecError
 from davylamp.ports import RouteChange, RouteRef
 from davylamp.routers.httproute_endings import repointed, restored
-from davylamp.routers.httproute_mirror import comparators, with_mirror, without_mirror
+from davylamp.routers.httproute_mirror import with_mirror, without_mirror
 from davylamp.routers.httproute_records import records_of, with_baselines
 from davylamp.routers.httproute_rules import (
     Share,
@@ -75,7 +75,7 @@ def leftover(manifest: Manifest, route: RouteRef) -> bool:
 def _prepare(manifest: Manifest, route: RouteRef, change: Prepare, epoch: int) -> Manifest:
     marks, pair = read_marks(manifest), Pair.of(route)
     refuse_older(marks, epoch)
-    manifest = without_mirror(manifest, comparators(marks, route))
+    manifest = without_mirror(manifest, marks, route)
     written = Marks(True, change.attempt, NONE, Ruling.CONTINUE, epoch, pair, records_of(manifest, pair, marks))
     return with_marks(_weighted(with_baselines(manifest, pair, marks), pair, NONE), written)
 
@@ -84,7 +84,7 @@ def _raise(manifest: Manifest, route: RouteRef, change: Raise, epoch: int) -> Ma
     pair = Pair.of(route)
     marks = _own(read_marks(manifest), pair, change.attempt, epoch)
     if change.unmirror:
-        manifest, marks = without_mirror(manifest, comparators(marks, route)), replace(marks, mirror=None)
+        manifest, marks = without_mirror(manifest, marks, route), replace(marks, mirror=None)
     written = replace(marks, asked=change.weight, epoch=epoch, originals=records_of(manifest, pair, marks))
     return with_marks(_weighted(manifest, pair, change.weight), written)
 
@@ -92,7 +92,7 @@ def _raise(manifest: Manifest, route: RouteRef, change: Raise, epoch: int) -> Ma
 def _mirror(manifest: Manifest, route: RouteRef, change: Mirror, epoch: int) -> Manifest:
     pair = Pair.of(route)
     marks = _own(read_marks(manifest), pair, change.attempt, epoch)
-    before = without_mirror(manifest, comparators(marks, route))
+    before = without_mirror(manifest, marks, route)
     comparator = backend_ref(change.comparator)
     if comparator is None:
         return with_marks(before, replace(marks, epoch=epoch, mirror=None))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from davylamp.core.model import ALL, NONE, Ruling
 from davylamp.errors import Conflict
 from davylamp.ports import RouteRef
-from davylamp.routers.httproute_mirror import comparators, without_mirror
+from davylamp.routers.httproute_mirror import without_mirror
 from davylamp.routers.httproute_records import recorded, with_baselines
 from davylamp.routers.httproute_rules import (
     Ref,
@@ -41,7 +41,7 @@ from davylamp.routers.marks import (
 def restored(manifest: Manifest, pair: Pair, route: RouteRef) -> Manifest:
     """Return the route as it was, with whatever others changed meanwhile, and without marks."""
     marks = read_marks(manifest)
-    whole = without_mirror(with_baselines(manifest, pair, marks), comparators(marks, route))
+    whole = without_mirror(with_baselines(manifest, pair, marks), marks, route)
     rules = rules_of(whole)
     found = shared(whole, pair)
     records = recorded(whole, found, marks.records(pair))
@@ -110,7 +110,7 @@ def repointed(manifest: Manifest, route: RouteRef, epoch: int) -> Manifest:
         The candidate does not have all traffic, or the route says that it was rolled back.
     """
     marks, pair = read_marks(manifest), Pair.of(route)
-    manifest = without_mirror(manifest, comparators(marks, route))
+    manifest = without_mirror(manifest, marks, route)
     found = shared(manifest, pair)
     if not found:
         return without_marks(manifest)

@@ -4,14 +4,17 @@ Rule 1: only a mirror to the comparator that the marks or the rollout name is Da
     rollout alone; any other mirror is never touched.
 Rule 2: a rule is mirrored as a whole, beside its weights, which stay as they are.
 Rule 3: a mirror is taken off every rule, even one that others have pointed elsewhere since.
+Rule 4: a rule with an empty list of filters gets that back, as far as it was recorded: one that appears while requests
+    are mirrored is left without filters.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from davylamp.core.world import Extent
 from davylamp.errors import SpecError
 from davylamp.ports import BackendRef, RouteRef
+from davylamp.routers.httproute_records import key_of
 from davylamp.routers.httproute_rules import Rule, rules_of, shared, with_rules
 from davylamp.routers.marks import Manifest, Marks, Pair
 
@@ -56,11 +59,12 @@ def with_mirror(manifest: Manifest, pair: Pair, comparator: BackendRef) -> Manif
     return with_rules(manifest, added)
 
 
-def without_mirror(manifest: Manifest, own: Sequence[BackendRef]) -> Manifest:
-    """Return the route without mirrors to these comparators."""
-    for comparator in own:
+def without_mirror(manifest: Manifest, marks: Marks, route: RouteRef) -> Manifest:
+    """Return the route without Davylamp's mirrors."""
+    bare = {original.key for original in marks.originals or () if original.bare}
+    for comparator in comparators(marks, route):
         mirrored = {n: rule for n, rule in enumerate(rules_of(manifest)) if _mirrors(rule, comparator)}
-        manifest = with_rules(manifest, {n: _without(rule, comparator) for n, rule in mirrored.items()})
+        manifest = with_rules(manifest, {n: _without(rule, comparator, bare) for n, rule in mirrored.items()})
     return manifest
 
 
@@ -79,7 +83,8 @@ def _is(each: Filter, comparator: BackendRef) -> bool:
     return each.get("type") == "RequestMirror" and named == (comparator.name, comparator.port, None)
 
 
-def _without(rule: Rule, comparator: BackendRef) -> Rule:
+def _without(rule: Rule, comparator: BackendRef, bare: Collection[str]) -> Rule:
+    """Return the rule without the mirror, with an empty list of filters if its key says that it had one."""
     left = [each for each in filters_of(rule) if not _is(each, comparator)]
     others = {name: value for name, value in rule.items() if name != "filters"}
-    return {**others, "filters": left} if left else others
+    return {**others, "filters": left} if left or key_of(rule) in bare else others

@@ -26,10 +26,15 @@ def key_of(rule: Rule) -> str:
 def original_of(rule: Rule, share: Share) -> Original:
     """Return what has to be known to give the rule back as it is."""
     refs = backends_of(rule)
-    baseline = refs[share.baselines[0]].get("weight")
-    if not share.candidates:
-        return Original(share.rule, key_of(rule), baseline)
-    return Original(share.rule, key_of(rule), baseline, refs[share.candidates[0]].get("weight"), added=False)
+    candidate = refs[share.candidates[0]].get("weight") if share.candidates else None
+    return Original(
+        rule=share.rule,
+        key=key_of(rule),
+        baseline=refs[share.baselines[0]].get("weight"),
+        candidate=candidate,
+        added=not share.candidates,
+        bare=rule.get("filters") == [],
+    )
 
 
 def recorded(manifest: Manifest, found: Sequence[Share], originals: Sequence[Original]) -> dict[int, Original]:

@@ -67,6 +67,8 @@ class Original:
         The weight of the candidate's reference; None if it had none written or was not there.
     added
         Whether the candidate's reference was not there.
+    bare
+        Whether its filters were an empty list, rather than none.
     """
 
     rule: int
@@ -74,6 +76,7 @@ class Original:
     baseline: int | None
     candidate: int | None = None
     added: bool = True
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +204,8 @@ def _written(originals: tuple[Original, ...]) -> str:
         entry: dict[str, Any] = {"rule": original.rule, "key": original.key, "baseline": original.baseline}
         if not original.added:
             entry["candidate"] = original.candidate
+        if original.bare:
+            entry["filters"] = []
         entries.append(entry)
     return json.dumps(entries, separators=(",", ":"))
 
@@ -228,7 +233,7 @@ def _original(entry: Any) -> Original | None:
         return None
     if not all(weight is None or _is_weight(weight) for weight in (baseline, candidate)):
         return None
-    return Original(rule, key, baseline, candidate, added)
+    return Original(rule, key, baseline, candidate, added, entry.get("filters") == [])
 
 
 def _is_weight(value: Any) -> bool:
