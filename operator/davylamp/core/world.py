@@ -4,9 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from davylamp.core.model import Ruling, Verdict, Weight, worst
 from davylamp.core.moves import Diversion
+
+#: Stands for slices of which it cannot be said whether the route diverts them, since others changed its rules.
+ALTERED: Final = Diversion("", "")
 
 
 class Extent(StrEnum):
@@ -48,8 +52,8 @@ class RouteView:
     mirroring
         How many of the rules that are shared do so: none, some or all.
     diverted
-        The slices that the route sends to the baseline alone, sorted; none of them if the rules that do so are not all
-        as Davylamp wrote them.
+        The slices that the route sends to the baseline alone, sorted; only `ALTERED` if the rules that do so are not
+        all as Davylamp writes them.
     """
 
     uid: str
