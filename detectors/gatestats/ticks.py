@@ -201,6 +201,33 @@ class PairedCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class PairedOutcomes:
+    """As `PairedCounts`, with the pairs in which ``both`` variants were right; in all other pairs neither was."""
+
+    both: int
+    worse: int
+    better: int
+    total: int
+
+    def __post_init__(self) -> None:
+        pairs = self.counts
+        refuse_bad_count("both", self.both, pairs.total - pairs.worse - pairs.better)
+
+    @property
+    def counts(self) -> PairedCounts:
+        """The same without telling the pairs apart in which the variants agree."""
+        return PairedCounts(self.worse, self.better, self.total)
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionCounts:
+    """Pairs of one tick: those whose label is positive (deciding so is right), and those whose label is negative."""
+
+    positives: PairedOutcomes
+    negatives: PairedOutcomes
+
+
+@dataclass(frozen=True, slots=True)
 class PairedHistogram:
     """Pairs of one tick by the bucket of a bounded value of the pair, such as candidate's loss minus baseline's loss.
 
@@ -225,15 +252,7 @@ class PairedHistogram:
 
 @dataclass(frozen=True, slots=True)
 class GapCounts:
-    """Events among requests in one tick for both variants, inside a slice and outside it.
-
-    Parameters
-    ----------
-    inside
-        Requests of the slice.
-    outside
-        Requests that the slice is compared with; none of them belongs to the slice.
-    """
+    """Events in one tick for both variants, ``inside`` a slice and ``outside`` it; no request belongs to both."""
 
     inside: TwoArmCounts
     outside: TwoArmCounts
@@ -306,6 +325,8 @@ Tick = (
     | PodCounts
     | PodwiseCounts
     | PairedCounts
+    | PairedOutcomes
+    | PrecisionCounts
     | PairedHistogram
     | GapCounts
     | PairedGapCounts
