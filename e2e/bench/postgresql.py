@@ -61,7 +61,7 @@ class PostgreSQL:
             self._process = subprocess.Popen(
                 [*_launched("postgres"), "-D", str(self._folder / "data"), *words], stdout=log, stderr=log
             )
-        ready = [_program("pg_isready"), "-q", "-h", self._folder, "-d", "postgres", "-t", "5"]
+        ready = [str(_program("pg_isready")), "-q", "-h", str(self._folder), "-d", "postgres", "-t", "5"]
         while subprocess.run(ready, check=False).returncode != 0:
             if self._process.poll() is not None:
                 raise RuntimeError(f"PostgreSQL ended at its start: {self._log.read_text('utf-8')[-2000:]}")

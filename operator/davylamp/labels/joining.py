@@ -12,7 +12,10 @@ from typing import Final
 
 from davylamp.labels.outcomes import counted
 from davylamp.labels.records import (
+    BINARY,
+    CLASSES,
     DELAYS,
+    LONGEST_DELAY,
     NOBODY,
     OTHER,
     Arrival,
@@ -89,7 +92,7 @@ class Ledger:
         held = Held(self._admitted(prediction), served_at, self._now + self._terms.time_to_live)
         known = self._label_of(prediction.id)
         others[held.key] = self._new[held.key] = held
-        self._count(held, "predictions")
+        self._count(held, CLASSES if prediction.pair.positive is None else BINARY)
         self.counts[prediction.cell.whole, "received"] += 1
         if OTHER in held.prediction.slices:
             self.counts[prediction.cell.whole, "slices_over"] += 1
@@ -146,7 +149,8 @@ class Ledger:
             self.counts[whole, "not_comparable"] += 1
         for key, much in counted(held.prediction.pair, label.label):
             self._count(held, key, much)
-        delay = max((label.known_at or self._now) - held.served_at, timedelta(0))
+        known_at = min(label.known_at or self._now, self._now)
+        delay = min(max(known_at - held.served_at, timedelta(0)), LONGEST_DELAY)
         self.counts[whole, f"delay:{bucket_of(delay)}"] += 1
         self.counts[whole, "delay_ms"] += delay // timedelta(milliseconds=1)
 

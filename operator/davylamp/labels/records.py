@@ -10,6 +10,11 @@ from davylamp.labels.outcomes import Pair
 
 #: The name under which slices are counted that are over the limit.
 OTHER: Final = "other"
+#: Keys under which predictions are counted in their cells: those with a positive class, and those without.
+BINARY: Final = "predictions:binary"
+CLASSES: Final = "predictions:classes"
+#: A longer delay is a wrong clock, and counts as this one.
+LONGEST_DELAY: Final = timedelta(days=366)
 #: How long after its request a label came: upper edges of the buckets, in seconds.
 DELAYS: Final = (1, 10, 60, 300, 900, 3600, 21600, 86400, 259200, 604800, 1209600, 2592000)
 

@@ -9,7 +9,20 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, tuple_, up
 
 from davylamp.labels.database import Database
 from davylamp.labels.joining import Ledger
-from davylamp.labels.records import OTHER, Arrival, Cell, Held, Known, Label, Prediction, State, Taken, Terms
+from davylamp.labels.records import (
+    BINARY,
+    CLASSES,
+    OTHER,
+    Arrival,
+    Cell,
+    Held,
+    Known,
+    Label,
+    Prediction,
+    State,
+    Taken,
+    Terms,
+)
 from davylamp.labels.rows import attempt_row, counter_row, held_of, held_row, waiting_of, waiting_row
 from davylamp.labels.schema import ATTEMPTS, COUNTERS, PREDICTIONS, WAITING, stored
 
@@ -188,7 +201,7 @@ def _known(connection: Connection, messages: Sequence[Message]) -> Known:
 def _slices(connection: Connection, attempt: Cell) -> frozenset[str]:
     """Return the slices that are counted by name."""
     of_attempt = [COUNTERS.c[name] == value for name, value in attempt_row(attempt).items()]
-    found = select(COUNTERS.c.part).where(*of_attempt, COUNTERS.c.key == "predictions").distinct()
+    found = select(COUNTERS.c.part).where(*of_attempt, COUNTERS.c.key.in_((BINARY, CLASSES))).distinct()
     return frozenset(connection.scalars(found)) - {"", OTHER}
 
 

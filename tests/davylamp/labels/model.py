@@ -126,14 +126,16 @@ class Model:
     def _count(self, fact: Fact, counted: Counter[tuple[Cell, str]]) -> None:
         cell, pair = fact.prediction.cell, fact.prediction.pair
         cells = [Cell(cell.namespace, cell.rollout, cell.attempt, cell.cohort, part) for part in ("", *fact.slices)]
-        counted.update((place, "predictions") for place in cells)
+        kind = "classes" if pair.positive is None else "binary"
+        counted.update((place, f"predictions:{kind}") for place in cells)
         counted[cell.whole, "received"] += 1
         counted[cell.whole, "slices_over"] += "other" in fact.slices
         counted[cell.whole, "expired"] += fact.expired
         if fact.joined is None:
             return
         at, label = fact.joined
-        delay = max(((label.known_at or at) - fact.served).total_seconds(), 0)
+        known = label.known_at if label.known_at is not None and label.known_at < at else at
+        delay = min(max((known - fact.served).total_seconds(), 0), 366 * 86400)
         counted[cell.whole, f"delay:{sum(delay > edge for edge in BUCKETS)}"] += 1
         counted[cell.whole, "delay_ms"] += int(delay * 1000)
         if pair.labelled_by_decision and pair.baseline.decision != pair.positive:
