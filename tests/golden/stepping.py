@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final
 
-from davylamp.core.moves import Action, Decision, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.moves import Action, Decision, Divert, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
 from tests.simulation.cluster import Cluster
 from tests.simulation.settings import BEGINNING, Metrics
 from tests.simulation.shell import Fate, Shell
@@ -83,5 +83,8 @@ def _spelled(action: Action | None) -> str:
             return f"lower to {weight} ({ruling})"
         case Mirror(_, comparator):
             return f"mirror to {comparator or 'nobody'}"
+        case Divert(_, slices):
+            named = ", ".join(f"{each.header}: {each.value}" for each in slices)
+            return f"{named or 'nobody'} to the baseline alone"
         case Prepare() | Restore() | Repoint() | Release():
             return type(action).__name__.lower()

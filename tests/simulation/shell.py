@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from davylamp.core.decide import decide
 from davylamp.core.model import NONE, Progress, Ruling
-from davylamp.core.moves import Action, Decision, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.moves import Action, Decision, Divert, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
 from davylamp.core.world import Judgement, RouteTrouble, RouteView, World
 from davylamp.errors import Conflict, DavylampError, SpecError, Unavailable
 from davylamp.ports import RouteRef
@@ -146,7 +146,7 @@ class Shell:
                 yield from self.carry_raise(session, seen, decision)
             case Mirror():
                 yield from self.carry_mirror(session, seen, decision)
-            case Lower() | Prepare():
+            case Lower() | Prepare() | Divert():
                 yield from self.carry_lowering(session, seen, decision)
             case Restore() | Repoint():
                 yield from self.carry_giving_back(session, seen, decision)
@@ -222,7 +222,7 @@ class Shell:
                 if leftover(manifest, seen.ref):
                     manifest = yield from self._send(seen, manifest, Restore())
                 yield from self._send(seen, manifest, action)
-            case Raise() | Mirror() | Restore() | Repoint():
+            case Raise() | Mirror() | Divert() | Restore() | Repoint():
                 yield from self._send(seen, manifest, action)
             case Release() | None:
                 raise TypeError(f"{action} does not touch the route")

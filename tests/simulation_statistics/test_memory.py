@@ -1,6 +1,7 @@
 """What the operator remembers: the same bits after a restart, and a safe beginning when it is lost."""
 
-from davylamp.core.evidence import begin, resume
+from davylamp.core.checkpoint import resume
+from davylamp.core.evidence import begin
 from davylamp.core.model import Phase
 from tests.simulation_statistics.generator import Scraping
 from tests.simulation_statistics.rollout import Rollout, plan_of

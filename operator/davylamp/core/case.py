@@ -42,6 +42,8 @@ _SEVERITY: Final[Mapping[Reason, Severity]] = {
     Reason.COMPARATOR_TAKEN: Severity.WARNING,
     Reason.MIRROR_SILENT: Severity.WARNING,
     Reason.MIRROR_REMOVED: Severity.WARNING,
+    Reason.SLICE_TOO_SMALL: Severity.WARNING,
+    Reason.SLICE_ROLLED_BACK: Severity.INCIDENT,
     Reason.ROUTE_LOWERED: Severity.WARNING,
     Reason.ROUTE_RAISED: Severity.WARNING,
     Reason.ROUTE_NOT_ACCEPTED: Severity.WARNING,

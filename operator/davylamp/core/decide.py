@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from davylamp.core import attempts, interference, ladder, safety, shadowing
+from davylamp.core import attempts, interference, ladder, safety, shadowing, slicing
 from davylamp.core.case import Case
 from davylamp.core.model import NONE, Progress
 from davylamp.core.moves import Decision
@@ -32,13 +32,15 @@ RULES: Final[tuple[Rule, ...]] = (
     # Another spec or candidate: the weight goes to 0 first, then a new attempt begins.
     attempts.supersede,
     attempts.start,
-    # The candidate is worse, gone or broken: take the traffic back.
+    # The candidate is worse for some: they get the baseline back. Worse for all, gone or broken: everybody does.
+    slicing.divert,
     safety.roll_back,
     # Without a usable route nothing below makes sense.
     interference.troubled,
     # Somebody else works on the route.
     interference.marks_lost,
     interference.edited,
+    slicing.keep,
     interference.refused,
     # No data is not good data.
     safety.unobserved,

@@ -9,8 +9,7 @@ Rule 3: what cannot be counted is said, with the series' name, and changes no st
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from math import isfinite
+from datetime import datetime
 from typing import Final, assert_never
 
 from davylamp.core import method
@@ -31,21 +30,21 @@ from davylamp.core.plan import (
 )
 from davylamp.core.reading import Reading, SignalReading
 from davylamp.core.shadow_gates import shadow_designs
+from davylamp.core.slice_gates import SIGNALS as SLICE_SIGNALS
+from davylamp.core.slice_gates import slice_designs
 from gatestats.buckets import edges_of, rebucket
 from gatestats.counters import pool
 from gatestats.method import Choice
 from gatestats.non_inferiority import ErrorRateDesign
 from gatestats.odds_ratio import OddsRatioDesign
 from gatestats.pods import Spread
-from gatestats.process import Process, restore
+from gatestats.process import Process
 from gatestats.rates import AbsoluteRateDesign, RelativeRateDesign
 from gatestats.state import State
 from gatestats.ticks import OneArmCounts, TwoArmCounts, TwoArmHistogram, Worse
 
 #: Difference of error shares that promotion forgives when the gate does not say.
 DEFAULT_ALLOWANCE: Final = 0.005
-#: Looks of any plan; a look a second for thirty years.
-_LONGEST: Final = 10**9
 
 Window = tuple[datetime, datetime]
 
@@ -101,6 +100,8 @@ class Evidence:
         How the baseline's pods differed before the rollout, by gate.
     methods
         Which test judges a gate, chosen when the candidate's first series are seen.
+    labelled
+        Requests of this attempt whose label has come, of those that both variants answered.
     mirrored_at
         End of the last look of this step in which mirrored requests had arrived, UTC; None if none have.
     troubles
@@ -120,6 +121,7 @@ class Evidence:
     spreads: Mapping[str, Spread] = field(default_factory=dict)
     methods: Mapping[str, Choice] = field(default_factory=dict)
     mirrored_at: datetime | None = None
+    labelled: int = 0
     troubles: Mapping[str, Trouble] = field(default_factory=dict)
     candidate_errors: int | None = None
     candidate_requests: int | None = None
@@ -134,6 +136,7 @@ class Evidence:
                 "samples": {name: list(counts) for name, counts in self.samples.items()},
                 "cursors": dict(self.cursors),
                 "planned": self.planned,
+                "labelled": self.labelled,
                 "mirrored_at": self.mirrored_at and self.mirrored_at.timestamp(),
                 **method.to_plain(self.spreads, self.methods),
             },
@@ -144,52 +147,16 @@ class Evidence:
 
 def begin(plan: Plan) -> Evidence:
     """Return the evidence of an attempt before its first look."""
-    return _with_streams(plan, Evidence(planned=plan.planned_looks))
-
-
-def resume(plan: Plan, text: str, as_of: datetime) -> Evidence:
-    """Read back what `Evidence.to_json` wrote.
-
-    Parameters
-    ----------
-    plan
-        The plan of the same attempt.
-    text
-        The stored line, perhaps damaged.
-    as_of
-        Time up to which it counts samples, UTC.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged or belongs to other gates; the caller then begins anew.
-    """
-    try:
-        data = json.loads(text)
-        baselines = {str(name): Baseline.from_plain(plain) for name, plain in data["baselines"].items()}
-        samples = {str(name): (int(low), int(high)) for name, (low, high) in data["samples"].items()}
-        cursors = {str(name): float(time) for name, time in data["cursors"].items()}
-        planned = int(data["planned"])
-        mirrored_at = _moment(data.get("mirrored_at"))
-        states = dict(data["streams"])
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as broken:
-        raise ValueError(f"stored evidence is damaged: {broken!r}") from broken
-    _refuse_bad_numbers(samples, cursors, planned)
-    spreads, methods = method.from_plain(data)
-    fresh = _with_streams(
-        plan, Evidence(as_of, {}, baselines, samples, cursors, planned, spreads, methods, mirrored_at)
-    )
-    if states.keys() != fresh.streams.keys():
-        raise ValueError(f"stored evidence has the streams {sorted(states)}, the gates make {sorted(fresh.streams)}")
-    streams = {
-        name: replace(stream, state=restore(stream.design, str(states[name]))) for name, stream in fresh.streams.items()
-    }
-    return replace(fresh, streams=streams)
+    return with_streams(plan, Evidence(planned=plan.planned_looks))
 
 
 def new_stratum(evidence: Evidence, as_of: datetime) -> Evidence:
-    """Return the evidence after a change of weight: counting goes on at ``as_of``, samples of the step start at 0."""
-    return replace(evidence, as_of=as_of, samples={}, cursors={}, mirrored_at=None)
+    """Return the evidence after a change of weight: counting goes on at ``as_of``, samples of the step start at 0.
+
+    Pairs by slice are counted on without a gap: they are of the same requests, whatever the weight.
+    """
+    cursors = {name: time for name, time in evidence.cursors.items() if name.startswith(SLICE_SIGNALS)}
+    return replace(evidence, as_of=as_of, samples={}, cursors=cursors, mirrored_at=None)
 
 
 def observe(plan: Plan, evidence: Evidence, reading: Reading, window: Window) -> Evidence:
@@ -214,7 +181,7 @@ def observe(plan: Plan, evidence: Evidence, reading: Reading, window: Window) ->
             seen = with_trouble(seen, gate, trouble) if trouble else _look(seen, gate, signal, span)
         except ValueError as unusable:
             seen = with_trouble(seen, gate, Trouble(str(unusable)))
-    return seen if seen.baselines == evidence.baselines else _with_streams(plan, seen)
+    return seen if seen.baselines == evidence.baselines else with_streams(plan, seen)
 
 
 def learn_baseline(plan: Plan, evidence: Evidence, reading: Reading, window: Window) -> Evidence:
@@ -235,7 +202,7 @@ def learn_baseline(plan: Plan, evidence: Evidence, reading: Reading, window: Win
                 seen = replace(seen, spreads={**seen.spreads, gate.name: spread})
         except ValueError as unusable:
             seen = with_trouble(seen, gate, Trouble(str(unusable), Variant.BASELINE))
-    return _with_streams(plan, seen)
+    return with_streams(plan, seen)
 
 
 def source_down(plan: Plan, evidence: Evidence, sentence: str) -> Evidence:
@@ -262,6 +229,8 @@ def designs(
     """
     if gate.shadow:
         return shadow_designs(gate, looks)
+    if gate.sliced is not None:
+        return slice_designs(gate, looks)
     if gate.kind is SignalKind.LATENCY:
         latency = None if baseline is None else latency_design(baseline, slowdown(gate), looks)
         return {} if latency is None else {gate.name: latency.process}
@@ -282,23 +251,6 @@ def slowdown(gate: Gate) -> float:
     return 1 + gate.margin.part
 
 
-def _moment(seconds: object) -> datetime | None:
-    """Return a stored moment; OverflowError or ValueError if there is no such moment."""
-    return None if seconds is None else datetime.fromtimestamp(float(str(seconds)), UTC)
-
-
-def _refuse_bad_numbers(samples: Mapping[str, tuple[int, int]], cursors: Cursors, planned: int) -> None:
-    """Raise ValueError for what would end a bake early, stop all counting unseen, or leave nothing for late changes."""
-    if not 1 <= planned <= _LONGEST:
-        raise ValueError(f"stored evidence is damaged: planned must be 1 to {_LONGEST} looks, got {str(planned)[:20]}")
-    for name, counts in samples.items():
-        if min(counts) < 0:
-            raise ValueError(f"stored evidence is damaged: samples of {name} must be at least 0, got {counts}")
-    for name, time in cursors.items():
-        if not isfinite(time):
-            raise ValueError(f"stored evidence is damaged: cursor {name} must be finite, got {time}")
-
-
 def _rate_design(gate: Gate, worse: Worse, looks: int | None) -> Process:
     match gate.margin:
         case OddsRatioMargin(ratio) if gate.kind is SignalKind.ERRORS:
@@ -315,7 +267,8 @@ def _rate_design(gate: Gate, worse: Worse, looks: int | None) -> Process:
             assert_never(never)
 
 
-def _with_streams(plan: Plan, evidence: Evidence) -> Evidence:
+def with_streams(plan: Plan, evidence: Evidence) -> Evidence:
+    """Return the evidence with one stream for each e-process of the plan; what fits to it is kept."""
     streams: dict[str, Stream] = {}
     for gate in plan.gates:
         baseline, choice = evidence.baselines.get(gate.name), evidence.methods.get(gate.name)
@@ -339,7 +292,7 @@ def _with_method(plan: Plan, evidence: Evidence, gate: Gate, signal: SignalReadi
     choice = method.choose(gate, signal, evidence.spreads.get(gate.name))
     if choice is None:
         return evidence
-    return _with_streams(plan, replace(evidence, methods={**evidence.methods, gate.name: choice}))
+    return with_streams(plan, replace(evidence, methods={**evidence.methods, gate.name: choice}))
 
 
 def _look(evidence: Evidence, gate: Gate, signal: SignalReading, span: Span) -> Evidence:

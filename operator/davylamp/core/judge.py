@@ -14,12 +14,17 @@ from davylamp.core.model import Variant
 from davylamp.core.plan import Plan, SignalKind
 from davylamp.core.report import GateReport, Limits, baseline_total, report
 from davylamp.core.shadow_gates import DISAGREEMENT, MIRRORED
+from davylamp.core.slice_evidence import too_small, watched
+from davylamp.core.slices import WHOLE
 from davylamp.core.world import Judgement
 from gatestats.combine import culprits, log_threshold, weighted_mean
 
 
-def limits(plan: Plan, attempts: int) -> Limits:
-    """Return the thresholds; a candidate that is tried again pays for promotion with half the budget each time.
+def limits(plan: Plan, attempts: int, diverted: int = 0) -> Limits:
+    """Return the thresholds.
+
+    A candidate that is tried again pays for promotion with half the budget each time. Where slices can be sent to the
+    baseline alone, the rate of false rollbacks is spent in halves, one on each of what may follow one another.
 
     Parameters
     ----------
@@ -27,12 +32,17 @@ def limits(plan: Plan, attempts: int) -> Limits:
         Rates.
     attempts
         Earlier attempts with the same candidate, >= 0.
+    diverted
+        Slices that were sent to the baseline, >= 0.
     """
     promotion = plan.false_promotion_rate / 2.0 ** min(attempts, 32)
-    return Limits(log_threshold(plan.false_rollback_rate), log_threshold(promotion))
+    halvings = min(diverted + 1, 32) if plan.slices is not None and plan.slices.diversions else 0
+    return Limits(log_threshold(plan.false_rollback_rate / 2.0**halvings), log_threshold(promotion))
 
 
-def judge(plan: Plan, evidence: Evidence, attempts: int = 0) -> tuple[Judgement, tuple[GateReport, ...]]:
+def judge(
+    plan: Plan, evidence: Evidence, attempts: int = 0, diverted: tuple[str, ...] = ()
+) -> tuple[Judgement, tuple[GateReport, ...]]:
     """Return what the gates say, for the decision and for people.
 
     Parameters
@@ -43,10 +53,16 @@ def judge(plan: Plan, evidence: Evidence, attempts: int = 0) -> tuple[Judgement,
         What was seen.
     attempts
         Earlier attempts with the same candidate, >= 0.
+    diverted
+        Labels of the slices that the candidate serves no more; their gates are not judged.
     """
-    thresholds = limits(plan, attempts)
-    log_e = {name: stream.design.log_e(stream.state) for name, stream in evidence.streams.items()}
-    weights = stream_weights(plan, evidence.streams)
+    thresholds = limits(plan, attempts, len(diverted))
+    slices = {gate.name for gate in plan.slice_gates}
+    away = slices - {gate.name for gate in watched(plan, diverted)}
+    log_e = {
+        name: stream.design.log_e(stream.state) for name, stream in evidence.streams.items() if stream.gate not in away
+    }
+    weights = {name: weight for name, weight in stream_weights(plan, evidence.streams).items() if name in log_e}
     mean = weighted_mean(log_e, weights) if log_e else 0.0
     reached = min(mean, thresholds.rollback)
     suspects = _suspects(evidence.streams, log_e, reached) if mean >= thresholds.rollback / 2 else ()
@@ -54,10 +70,18 @@ def judge(plan: Plan, evidence: Evidence, attempts: int = 0) -> tuple[Judgement,
     reports = tuple(
         report(gate, evidence, Limits(thresholds.rollback, thresholds.promotion, weights), gate.name in guilty)
         for gate in plan.gates
+        if gate.name not in away
     )
+    others = [name for name, stream in evidence.streams.items() if stream.gate not in slices]
+    rest = (
+        weighted_mean({name: log_e[name] for name in others}, {name: weights[name] for name in others})
+        if others
+        else 0.0
+    )
+    small = too_small(plan, evidence, diverted)
     judgement = Judgement(
         verdicts={each.name: each.verdict for each in reports},
-        required=frozenset(gate.name for gate in plan.gates if gate.required),
+        required=frozenset(each.name for each in reports if each.required and each.name not in small),
         log_evidence=mean,
         log_threshold=thresholds.rollback,
         culprits=suspects,
@@ -70,6 +94,8 @@ def judge(plan: Plan, evidence: Evidence, attempts: int = 0) -> tuple[Judgement,
         pairs=evidence.samples.get(DISAGREEMENT, (0, 0))[1],
         mirrored=evidence.samples.get(MIRRORED, (0, 0))[1],
         mirrored_at=evidence.mirrored_at,
+        small=small,
+        regressed_slices=regressed_slices(plan, guilty) if rest < thresholds.rollback else (),
     )
     return judgement, reports
 
@@ -77,10 +103,30 @@ def judge(plan: Plan, evidence: Evidence, attempts: int = 0) -> tuple[Judgement,
 def stream_weights(plan: Plan, streams: Mapping[str, Stream]) -> dict[str, float]:
     """Return the weight of each stream: the same for every gate of the plan, shared by the gate's directions.
 
-    Weights are fixed before any evidence: a gate whose stream does not exist keeps its weight and leaves it unused.
+    All gates on slices have half of the weight together, however many there are. Weights are fixed before any evidence:
+    a gate whose stream does not exist keeps its weight and leaves it unused.
     """
+    sliced, others = len(plan.slice_gates), len(plan.gates) - len(plan.slice_gates)
+    share = 1.0 if not sliced or not others else 0.5
     count = {gate.name: sum(stream.gate == gate.name for stream in streams.values()) for gate in plan.gates}
-    return {name: 1 / len(plan.gates) / count[stream.gate] for name, stream in streams.items()}
+    gates = {gate.name: share / (others if gate.sliced is None else sliced) for gate in plan.gates}
+    return {name: gates[stream.gate] / count[stream.gate] for name, stream in streams.items()}
+
+
+def regressed_slices(plan: Plan, guilty: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the slices whose going back to the baseline takes back all that has regressed; empty if there are none.
+
+    Everybody's rates fall with those of a slice, and are counted anew without it.
+    """
+    if plan.slices is None or not guilty:
+        return ()
+    blamed = [gate.sliced.slice if gate.sliced else None for gate in plan.gates if gate.name in guilty]
+    if None in blamed:
+        return ()
+    found = {each.label: set(each.parts) for each in blamed if each is not None and each.label != WHOLE}
+    seen = {label for label in found if label in plan.slices.diversions}
+    covered = all(any(found[label] <= parts for label in seen) for parts in found.values())
+    return tuple(sorted(seen)) if covered else ()
 
 
 def _suspects(streams: Mapping[str, Stream], log_e: Mapping[str, float], reached: float) -> tuple[str, ...]:

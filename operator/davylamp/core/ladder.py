@@ -10,6 +10,7 @@ from davylamp.core.interference import put_beside
 from davylamp.core.model import ALL, NONE, Outcome, Phase, Reason, Ruling, Verdict, Weight
 from davylamp.core.moves import Decision, Raise, Repoint
 from davylamp.core.shadowing import begin, taken, waiting
+from davylamp.core.slicing import remark, unfinished
 from davylamp.core.world import RouteView
 
 #: How long a gateway may take to accept a route before people are told.
@@ -146,7 +147,9 @@ def _promotion(case: Case) -> Decision | None:
             hours = limit.total_seconds() / 3600
             return hold(case, Reason.DEADLINE, f"not proven to be no worse within {hours:g} h: {proofs}")
         return stay(case, Phase.PROGRESSING, Reason.PROVING, f"proving that the candidate is no worse: {proofs}")
-    return _raise(case, len(case.plan.steps), ALL, f"all gates passed: {proofs}")
+    if waits := unfinished(case):
+        return waits
+    return _raise(case, len(case.plan.steps), ALL, f"all gates passed: {proofs}{remark(case)}")
 
 
 def _next(case: Case) -> Decision:

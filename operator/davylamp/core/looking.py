@@ -13,6 +13,7 @@ from davylamp.core.model import NONE, Progress
 from davylamp.core.plan import Plan
 from davylamp.core.reading import Reading
 from davylamp.core.shadow_evidence import new_shadow_step, observe_shadow, shadowing
+from davylamp.core.slice_evidence import begin_without, observe_slices, slicing
 
 #: How far a first look reaches back, to learn what the baseline is like.
 FIRST_WINDOW: Final = timedelta(minutes=5)
@@ -71,7 +72,8 @@ def advance(plan: Plan, progress: Progress, evidence: Evidence, look: tuple[Read
     """
     step = observe if serving(progress) else learn_baseline
     seen = step(plan, evidence, *look)
-    return observe_shadow(plan, seen, *look) if shadowing(plan, progress) else seen
+    seen = observe_shadow(plan, seen, *look) if shadowing(plan, progress) else seen
+    return observe_slices(plan, seen, *look) if slicing(plan, progress) else seen
 
 
 def begins_anew(before: Progress, after: Progress) -> bool:
@@ -81,7 +83,12 @@ def begins_anew(before: Progress, after: Progress) -> bool:
 
 
 def cut(plan: Plan, before: Progress, after: Progress, evidence: Evidence) -> Evidence:
-    """Return the evidence after a decision of the same attempt: cut where another weight or shadow step begins."""
+    """Return the evidence after a decision of the same attempt: cut where another weight or shadow step begins.
+
+    A slice that goes to the baseline from now on is counted no more, and the others anew without it.
+    """
+    if after.diverted != before.diverted:
+        evidence = begin_without(plan, evidence)
     if (start := stratum_start(plan, before, after)) is not None:
         return new_stratum(evidence, start)
     if after.step != before.step and shadowing(plan, after):

@@ -133,6 +133,10 @@ class Reason(StrEnum):
     COMPARATOR_TAKEN = "ComparatorTaken"
     #: No mirrored request reaches the comparator.
     MIRROR_SILENT = "MirrorSilent"
+    #: A slice has regressed, and goes to the baseline alone while the rest goes on.
+    SLICE_ROLLED_BACK = "SliceRolledBack"
+    #: A slice has too few labelled pairs to be judged, and promotion is to wait for it.
+    SLICE_TOO_SMALL = "SliceTooSmall"
     #: Somebody else took the mirror off the route.
     MIRROR_REMOVED = "MirrorRemoved"
     #: spec.paused is set.
@@ -284,6 +288,8 @@ class Progress:
         When somebody else's raise was put right, the latest last, bounded.
     error_ticks
         Ticks in a row with an error share over the hard limit.
+    diverted
+        Labels of the slices that have regressed in this attempt and go to the baseline alone, sorted.
     quarantine, history
         Candidates that were rolled back and attempts that are over, the latest last, bounded.
     """
@@ -305,6 +311,7 @@ class Progress:
     hold_reason: Reason | None = None
     fights: tuple[datetime, ...] = ()
     error_ticks: int = 0
+    diverted: tuple[str, ...] = ()
     quarantine: tuple[Quarantine, ...] = ()
     history: tuple[PastAttempt, ...] = ()
 

@@ -1,12 +1,15 @@
 """What a rollout runs by: the ladder, the gates and the limits, as values with units."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
 from davylamp.core.model import Pair, Weight
+from davylamp.core.moves import Diversion
+from davylamp.core.slices import Slice
 
 
 class SignalKind(StrEnum):
@@ -24,10 +27,24 @@ class SignalKind(StrEnum):
     SHADOW_NOISE = "ShadowNoise"
     #: Shadow pairs whose score crosses an edge upwards and downwards.
     SHADOW_MOVES = "ShadowMoves"
+    #: Decisions on the same requests, by slice, most of them once their labels are known.
+    SLICE = "Slice"
 
 
 #: What is seen on shadow traffic alone, and only while it is mirrored.
 SHADOW_KINDS: Final = frozenset({SignalKind.SHADOW_SHARE, SignalKind.SHADOW_NOISE, SignalKind.SHADOW_MOVES})
+
+
+class SliceMeasure(StrEnum):
+    """What is compared between the variants inside a slice; the last two between the slice and everybody else."""
+
+    TRUE_POSITIVE_RATE = "truePositiveRate"
+    FALSE_POSITIVE_RATE = "falsePositiveRate"
+    ACCURACY = "accuracy"
+    PRECISION = "precision"
+    SELECTION_RATE = "selectionRate"
+    EQUALIZED_ODDS = "equalizedOddsDifference"
+    DEMOGRAPHIC_PARITY = "demographicParityDifference"
 
 
 class Direction(StrEnum):
@@ -77,6 +94,28 @@ Margin = OddsRatioMargin | AbsoluteMargin | RelativeMargin | SlowdownMargin | Li
 
 
 @dataclass(frozen=True, slots=True)
+class Sliced:
+    """What of which slice a gate judges.
+
+    Parameters
+    ----------
+    measure
+        What is compared.
+    slice
+        Whose requests; its label is empty for everybody's.
+    relative
+        A second margin, as part of the baseline's rate, in (0, 1]; None for none.
+    beyond_both
+        Whether a loss must be beyond both margins to count; otherwise one of them is enough.
+    """
+
+    measure: SliceMeasure
+    slice: Slice
+    relative: float | None = None
+    beyond_both: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
     """One thing that the candidate must show.
 
@@ -97,6 +136,8 @@ class Gate:
         Whether promotion waits for this gate.
     edges
         Of the score that SHADOW_MOVES looks at, in (0, 1), rising.
+    sliced
+        For SLICE: what of which slice.
     """
 
     name: str
@@ -106,6 +147,7 @@ class Gate:
     allowance: float | None = None
     required: bool = True
     edges: tuple[float, ...] = ()
+    sliced: Sliced | None = None
 
     @property
     def shadow(self) -> bool:
@@ -155,6 +197,29 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class SliceRules:
+    """What holds of all slices together.
+
+    Parameters
+    ----------
+    min_support
+        Pairs below which a slice is too small to judge, >= 1.
+    min_labels
+        Labelled pairs in all before any slice may be called too small, >= 1.
+    hold_when_small
+        Whether promotion waits for slices that are too small as well.
+    diversions
+        By the label of a slice, what a route sends to the baseline when the slice alone has regressed; empty if all
+        traffic goes back then. A slice that a route cannot see is not among them.
+    """
+
+    min_support: int
+    min_labels: int
+    hold_when_small: bool = False
+    diversions: Mapping[str, Diversion] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class TripWires:
     """Gross faults that take the traffic back at once: ``error_share`` (fraction) over ``ticks`` ticks in a row."""
 
@@ -193,6 +258,8 @@ class Plan:
         Whether raises are suspended.
     comparator
         Where requests are mirrored to, as ``name:port`` of a Service; empty if they never are.
+    slices
+        What holds of all slices; None if none is judged.
     """
 
     spec_hash: str
@@ -211,6 +278,7 @@ class Plan:
     trip_wires: TripWires
     paused: bool = False
     comparator: str = ""
+    slices: SliceRules | None = None
 
     @property
     def weights(self) -> tuple[Weight, ...]:
@@ -220,7 +288,7 @@ class Plan:
     @property
     def live_gates(self) -> tuple[Gate, ...]:
         """The gates on live traffic."""
-        return tuple(gate for gate in self.gates if not gate.shadow)
+        return tuple(gate for gate in self.gates if not gate.shadow and gate.sliced is None)
 
     @property
     def shadow_gates(self) -> tuple[Gate, ...]:
@@ -228,12 +296,17 @@ class Plan:
         return tuple(gate for gate in self.gates if gate.shadow)
 
     @property
+    def slice_gates(self) -> tuple[Gate, ...]:
+        """The gates on slices."""
+        return tuple(gate for gate in self.gates if gate.sliced is not None)
+
+    @property
     def live(self) -> "Plan":
-        """The part of it that live traffic decides: no mirror, no gate on shadow traffic, no step of it alone."""
+        """The part of it that live traffic decides: no mirror, no gate on pairs of answers, no step of shadow alone."""
         steps = tuple(
             replace(step, shadow=None) for step in self.steps if step.shadow is None or step.weight is not None
         )
-        return replace(self, steps=steps, gates=self.live_gates, comparator="")
+        return replace(self, steps=steps, gates=self.live_gates, comparator="", slices=None)
 
     @property
     def planned_looks(self) -> int:

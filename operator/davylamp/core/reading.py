@@ -84,6 +84,8 @@ class SignalQuery:
         How its series show their namespace; those of a gateway do it by another label than those of a pod.
     variants
         Labels that tell the variants' series of this signal apart; empty if those of the request do.
+    awaited
+        Whether it is a trouble if there are no series; labels, say, come when they come.
     """
 
     gate: str
@@ -94,6 +96,7 @@ class SignalQuery:
     unit: timedelta = timedelta(seconds=1)
     scope: Scope = field(default_factory=Scope)
     variants: Mapping[Variant, Mapping[str, str]] = field(default_factory=dict)
+    awaited: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from davylamp.core.evidence import Evidence, Stream, Trouble, slowdown
 from davylamp.core.latency import ENOUGH, latency_design
 from davylamp.core.model import Verdict
 from davylamp.core.plan import AbsoluteMargin, Gate, LimitMargin, SignalKind
+from davylamp.core.slice_report import SliceEffect, slice_effect, slice_text
 from gatestats.method import Method
 from gatestats.ticks import Estimate, Measure, Worse
 
@@ -57,7 +58,7 @@ class GateReport:
     method
         How it is tested, and why so; empty before that is known.
     place
-        The edge over which a score moves most, and which way; empty for gates without edges.
+        The edge over which a score moves most, and which way; of a slice with several streams, which is strongest.
     """
 
     name: str
@@ -124,21 +125,22 @@ def report(gate: Gate, evidence: Evidence, limits: Limits, guilty: bool) -> Gate
         non_inferiority=_log10(weakest),
         non_inferiority_threshold=_log10(limits.promotion),
     )
-    shown = replace(
-        _with_effect(shown, streams[strongest]), method=_method(gate, evidence), place=_place(gate, strongest)
-    )
+    seen = _with_slice(shown, gate, streams[strongest]) if gate.sliced else _with_effect(shown, streams[strongest])
+    shown = replace(seen, method=_method(gate, evidence), place=_place(gate, strongest))
     return replace(shown, sentence=trouble.sentence if trouble and not guilty else sentence(gate, shown))
 
 
 def _place(gate: Gate, stream: str) -> str:
-    """Return the edge of a stream and which way scores cross it, for people."""
+    """Return the edge of a stream and which way scores cross it, for people; of a slice, which of its streams."""
+    if gate.sliced:
+        return stream.removeprefix(gate.name)
     edge, _, worse = stream.partition("@")[2].partition(":")
     return f"{edge} {'upwards' if worse == Worse.HIGHER else 'downwards'}" if gate.edges else ""
 
 
 def _method(gate: Gate, evidence: Evidence) -> str:
     """Return how a gate is tested and why so."""
-    if gate.shadow:
+    if gate.shadow or gate.sliced:
         return "by pairs of answers to the same request"
     if gate.kind is SignalKind.LATENCY:
         baseline = evidence.baselines.get(gate.name)
@@ -150,6 +152,10 @@ def _method(gate: Gate, evidence: Evidence) -> str:
 
 def sentence(gate: Gate, shown: GateReport) -> str:
     """Return the numbers of a gate in one sentence."""
+    if gate.sliced:
+        effect = SliceEffect(shown.samples, shown.difference, shown.low, shown.high)
+        text = slice_text(gate, effect, shown.place)
+        return f"{text}, {_evidence(shown)}" if shown.samples else text
     if gate.shadow:
         return f"{_on_shadow(gate, shown)}, {_evidence(shown)}" if shown.samples else f"{gate.name}: no pairs yet"
     baseline, candidate = shown.baseline, shown.candidate
@@ -269,6 +275,18 @@ def _with_effect(shown: GateReport, stream: Stream) -> GateReport:
         low=_gain(baseline.value, interval.measure, interval.low) if interval else None,
         high=_gain(baseline.value, interval.measure, interval.high) if interval else None,
         samples=baseline.total + candidate.total,
+    )
+
+
+def _with_slice(shown: GateReport, gate: Gate, stream: Stream) -> GateReport:
+    effect = slice_effect(gate, stream.design, stream.state)
+    return replace(
+        shown,
+        candidate=Side(effect.pairs),
+        difference=effect.difference,
+        low=effect.low,
+        high=effect.high,
+        samples=effect.pairs,
     )
 
 

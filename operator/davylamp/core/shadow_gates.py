@@ -23,6 +23,10 @@ DISAGREEMENT: Final = "disagreement"
 #: Requests that arrived at the comparator; read beside the gates, and judged by nobody.
 MIRRORED: Final = "mirrored"
 
+#: Edges at which the comparator counts how scores and confidences move.
+SCORE_EDGES: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+CONFIDENCE_EDGES: Final = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
 _RAISED: Final = "raised"
 _LOWERED: Final = "lowered"
 

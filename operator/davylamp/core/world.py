@@ -131,6 +131,11 @@ class Judgement:
         Names of the gates that are judged on shadow traffic.
     pairs, mirrored
         Pairs of answers that were compared, and requests that arrived at the comparator, at this step.
+    small
+        Gates on slices with too few pairs to be judged, and how many they have.
+    regressed_slices
+        Labels of the slices that are to go to the baseline alone: with them goes all that has regressed. Empty if all
+        traffic has to.
     mirrored_at
         When requests arrived at the comparator last, at this step; None if none did.
     """
@@ -149,6 +154,8 @@ class Judgement:
     pairs: int = 0
     mirrored: int = 0
     mirrored_at: datetime | None = None
+    small: Mapping[str, int] = field(default_factory=dict)
+    regressed_slices: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

@@ -17,7 +17,7 @@ from davylamp.core.judge import judge
 from davylamp.core.latency import Baseline
 from davylamp.core.looking import Window, advance, begins_anew, cut, due_window
 from davylamp.core.model import NONE, Phase, Progress, Reason, Ruling, Variant, Verdict, Weight
-from davylamp.core.moves import Action, Decision, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.moves import Action, Decision, Divert, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
 from davylamp.core.reading import Reading
 from davylamp.core.report import GateReport
 from davylamp.core.world import Judgement, RouteView, World
@@ -240,7 +240,7 @@ class Operator:
                 self.route = _CLEAN
             case Repoint():
                 self.route = replace(_CLEAN, repointed=True)
-            case Mirror() | Release() | None:
+            case Mirror() | Divert() | Release() | None:
                 pass
             case never:
                 assert_never(never)

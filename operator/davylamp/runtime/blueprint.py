@@ -13,10 +13,12 @@ from davylamp.core.outbox import Channel
 from davylamp.core.plan import Plan
 from davylamp.core.reading import SignalQuery
 from davylamp.core.shadow_evidence import shadowing
+from davylamp.core.slice_evidence import served_as, slicing, watched
 from davylamp.errors import SpecError
 from davylamp.runtime.catalogue import Name, Object, name_of
 from davylamp.sources.presets import OwnCounter, Side, queries
 from davylamp.sources.shadow_metrics import shadow_queries
+from davylamp.sources.slice_metrics import slice_queries
 
 
 class Objects(Protocol):
@@ -45,6 +47,8 @@ class Blueprint:
         Who is told.
     shadow
         What is read beside it while requests are mirrored.
+    rollout
+        Name of the rollout, as series of shadow traffic and of labels carry it.
     """
 
     plan: Plan
@@ -53,10 +57,14 @@ class Blueprint:
     variants: Mapping[Variant, Mapping[str, str]]
     channels: tuple[Channel, ...]
     shadow: tuple[SignalQuery, ...] = ()
+    rollout: str = ""
 
     def at(self, progress: Progress) -> "Blueprint":
         """Return what is read at this point of the rollout, in ``signals``."""
-        return replace(self, signals=(*self.signals, *self.shadow)) if shadowing(self.plan, progress) else self
+        shadow = self.shadow if shadowing(self.plan, progress) else ()
+        gates = watched(self.plan, progress.diverted) if slicing(self.plan, progress) else ()
+        slices = slice_queries(self.rollout, served_as(progress), gates)
+        return replace(self, signals=(*self.signals, *shadow, *slices)) if shadow or slices else self
 
 
 def blueprint(manifest: Object, objects: Objects) -> Blueprint:
@@ -78,7 +86,7 @@ def blueprint(manifest: Object, objects: Objects) -> Blueprint:
         Variant.BASELINE: _side(spec.baseline.backend.name, spec.baseline.backend.port, spec.baseline.metrics),
         Variant.CANDIDATE: _side(spec.candidate.backend.name, spec.candidate.backend.port, spec.candidate.metrics),
     }
-    plan = to_plan(spec, policy)
+    plan = to_plan(spec, policy, key=str(manifest["metadata"].get("uid", "")))
     own = [OwnCounter(m.name, m.counter.events, m.counter.total) for m in signals.metrics or ()]
     return Blueprint(
         plan=plan,
@@ -87,6 +95,7 @@ def blueprint(manifest: Object, objects: Objects) -> Blueprint:
         variants={},
         channels=tuple(Channel(entry.channel, Severity(entry.from_.value)) for entry in settings.notify or ()),
         shadow=shadow_queries(name.name, plan.shadow_gates),
+        rollout=name.name,
     )
 
 

@@ -230,7 +230,7 @@ def _uncounted(evidence: Evidence) -> Evidence:
 def _judged(session: Session, plan: Plan, evidence: Evidence) -> tuple[Judgement, tuple[GateReport, ...]]:
     """Return what the gates say; if they cannot be judged, nothing was seen."""
     try:
-        return judge(plan, evidence, _attempts(session, plan))
+        return judge(plan, evidence, _attempts(session, plan), session.progress.diverted)
     except Exception:  # noqa: BLE001 - a fault in here must not keep a lowering from being decided
         _log.exception("judgement_failed", rollout=str(session.name))
         return Judgement(), ()

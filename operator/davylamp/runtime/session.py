@@ -10,7 +10,8 @@ from davylamp.api.v1alpha1.convert import gates_hash
 from davylamp.api.v1alpha1.messages import to_outbox
 from davylamp.api.v1alpha1.progress import to_progress
 from davylamp.api.v1alpha1.stored import read_status
-from davylamp.core.evidence import Evidence, Trouble, begin, resume
+from davylamp.core.checkpoint import resume
+from davylamp.core.evidence import Evidence, Trouble, begin
 from davylamp.core.model import Progress
 from davylamp.core.outbox import Channel, Outbox
 from davylamp.core.plan import Plan

@@ -120,7 +120,8 @@ class PrometheusSource:
 
     async def _with_explanations(self, reading: Reading, request: Request, asked: Sequence[Question]) -> Reading:
         """Say what is missing; one cheap query, now and then, finds out why."""
-        missing = missing_series(reading, asked)
+        awaited = {signal.gate for signal in request.signals if signal.awaited}
+        missing = [wanted for wanted in missing_series(reading, asked) if wanted[0].gate in awaited]
         due = self._absence.due(missing, self._clock.now())
         if due is not None:
             answer = None

@@ -22,7 +22,7 @@ from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
 from davylamp.api.v1alpha1.schema import structural
 from davylamp.api.v1alpha1.status import MAX_STATE, ModelRolloutStatus
 from davylamp.api.v1alpha1.stored import read_status
-from davylamp.core.evidence import resume
+from davylamp.core.checkpoint import resume
 from davylamp.core.judge import judge
 from davylamp.core.model import ALL, NONE, Phase, Progress, Reason, Ruling
 from tests.davylamp.api.conftest import Cluster

@@ -42,6 +42,7 @@ def test_defaults_hold_where_nobody_says_anything() -> None:
             "metrics": [],
         },
         "shadow": {},
+        "slices": {},
         "promotion": {"bake": "1m", "deadline": "24h"},
         "rollback": {
             "cooldown": "1h",

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from davylamp.api.v1alpha1.convert import gates_hash, read_spec, to_plan
 from davylamp.api.v1alpha1.findings import checkpoint_of, signals_of
 from davylamp.api.v1alpha1.status import MAX_MESSAGE, MAX_STATE, ModelRolloutStatus
-from davylamp.core.evidence import Evidence, begin, resume
+from davylamp.core.checkpoint import resume
+from davylamp.core.evidence import Evidence, begin
 from davylamp.core.model import Verdict
 from davylamp.core.report import GateReport, Side
 from tests.davylamp.api.largest import largest_evidence, largest_rollout

@@ -4,7 +4,7 @@ import pytest
 
 from davylamp.api.v1alpha1.kinds import KINDS
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
-from tests.davylamp.api.manifests import Manifest, changed, examples, put, rollout, smallest
+from tests.davylamp.api.manifests import Manifest, changed, example, examples, put, rollout, smallest
 from tests.davylamp.api.wrong import WRONG, Wrong
 
 SPECS = {kind.name: kind.spec for kind in KINDS}
@@ -23,11 +23,14 @@ def test_examples_are_read_and_written_back_as_they_are(manifest: Manifest) -> N
     assert again == spec
 
 
-def test_the_full_example_uses_every_field_but_the_policy() -> None:
+def test_the_full_example_uses_every_field_but_the_policy_and_the_slices_which_have_an_example_of_their_own() -> None:
     """So that the page which shows it shows everything, and the test against the API server tries everything."""
     spec = ModelRolloutSpec.parse(rollout()["spec"])
     left_out = {name for name, value in spec if value is None}
-    assert left_out == {"policy_ref"}
+    assert left_out == {"policy_ref", "slices"}
+    slices = ModelRolloutSpec.parse(example("fairness-0")["spec"]).slices
+    assert slices is not None
+    assert {name for name, value in slices if value is None} == {"labelled_by_decision"}
 
 
 def test_the_message_names_the_field_and_the_remedy() -> None:

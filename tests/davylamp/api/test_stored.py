@@ -31,6 +31,7 @@ WHOLE: dict[str, Any] = {
     "hold": {"since": T0, "reason": "SourceDown"},
     "fights": [T0],
     "errorTicks": 1,
+    "diverted": ["sex=Female"],
     "signals": [
         {"name": "errors", "verdict": "Inconclusive", "baseline": {"total": 9500, "events": 10, "value": 0.001},
          "candidate": {"total": 500, "events": 0, "value": 0}, "difference": -0.001,

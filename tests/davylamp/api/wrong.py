@@ -31,6 +31,10 @@ def _smallest(name: str, field: str, remedy: str, *changes: Change, by_models: b
     return Wrong(name, changed(smallest(), *changes), field, remedy, by_models)
 
 
+def _fair(name: str, field: str, remedy: str, *changes: Change) -> Wrong:
+    return Wrong(name, changed(example("fairness-0"), *changes), f"spec.slices.{field}", remedy)
+
+
 def _other(name: str, start: str, field: str, remedy: str, *changes: Change) -> Wrong:
     return Wrong(name, changed(example(start), *changes), field, remedy)
 
@@ -114,6 +118,37 @@ WRONG = (
         "of shadow traffic",
         put("spec.signals.metrics.0.name", "confidence"),
     ),
+    # Slices
+    _fair(
+        "an attribute from nowhere", "attributes[0]", "comes from one place", drop("spec.slices.attributes.0.header")
+    ),
+    _fair(
+        "an attribute from two places",
+        "attributes[0]",
+        "comes from one place",
+        put("spec.slices.attributes.0.jsonPath", "$.sex"),
+    ),
+    _fair("no values", "attributes[0]", "the edges of its bins", drop("spec.slices.attributes.0.values")),
+    _fair("values and bins", "attributes[0]", "the edges of its bins", put("spec.slices.attributes.0.bins", [1])),
+    _fair("a value twice", "attributes[0]", "write each once", put("spec.slices.attributes.0.values.1", "Female")),
+    _fair("bins that fall", "attributes[2]", "the edges of bins rise", put("spec.slices.attributes.2.bins", [45, 25])),
+    _fair("a bin twice", "attributes[2]", "the edges of bins rise", put("spec.slices.attributes.2.bins", [25, 25])),
+    _fair("a name in capitals", "attributes[0].name", "age_band", put("spec.slices.attributes.0.name", "Sex")),
+    _fair(
+        "an intersection of one", "intersections[0]", "at least 2 items", put("spec.slices.intersections.0", ["sex"])
+    ),
+    _fair("an unknown metric", "gates[0].metric", "nsupported value", put("spec.slices.gates.0.metric", "recall")),
+    _fair("a rate without a drop", "gates[0]", "a rate has a maxDrop", drop("spec.slices.gates.0.maxDrop")),
+    _fair("a drop of nothing", "gates[0]", "a rate has a maxDrop", put("spec.slices.gates.0.maxDrop", {})),
+    _fair("a gap with a drop", "gates[2]", "has a maxWidening", put("spec.slices.gates.2.maxDrop", {"absolute": "1%"})),
+    _fair("a gap without a margin", "gates[2]", "has a maxWidening", drop("spec.slices.gates.2.maxWidening")),
+    _fair(
+        "a relative margin where there is none",
+        "gates[1]",
+        "in percentage points",
+        put("spec.slices.gates.1.maxDrop.relative", "5%"),
+    ),
+    _fair("no support", "minSupport", "greater than or equal to 1", put("spec.slices.minSupport", 0)),
     _smallest("only pauses", "spec.steps", "add a step such as", put(_STEPS, [{"pause": {"duration": "1m"}}])),
     _smallest(
         "no samples", "spec.steps[0].minSamples", "greater than or equal to 1", put("spec.steps.0.minSamples", 0)
@@ -358,7 +393,7 @@ WRONG = (
         put("metadata.name", "a" * 64),
         by_models=False,
     ),
-    _smallest("unknown field", "spec.slices", "unknown field", put("spec.slices", {})),
+    _smallest("unknown field", "spec.groups", "unknown field", put("spec.groups", {})),
     _smallest("misspelt field", "spec.steps[0].bakes", "unknown field", put("spec.steps.0.bakes", "1m")),
     # The other kinds
     _other(

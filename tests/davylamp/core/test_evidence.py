@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from davylamp.core.checkpoint import resume
 from davylamp.core.evidence import (
     Evidence,
     Trouble,
@@ -13,7 +14,6 @@ from davylamp.core.evidence import (
     learn_baseline,
     new_stratum,
     observe,
-    resume,
     slowdown,
     source_down,
 )

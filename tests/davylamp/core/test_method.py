@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from davylamp.core.evidence import Evidence, begin, learn_baseline, new_stratum, observe, resume
+from davylamp.core.checkpoint import resume
+from davylamp.core.evidence import Evidence, begin, learn_baseline, new_stratum, observe
 from davylamp.core.judge import judge
 from davylamp.core.method import from_plain
 from davylamp.core.model import Variant, Verdict

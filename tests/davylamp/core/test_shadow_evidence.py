@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from davylamp.core.evidence import Evidence, Trouble, begin, designs, new_stratum, observe, resume, source_down
+from davylamp.core.checkpoint import resume
+from davylamp.core.evidence import Evidence, Trouble, begin, designs, new_stratum, observe, source_down
 from davylamp.core.judge import judge
 from davylamp.core.looking import advance, cut
 from davylamp.core.model import NONE, Attempt, Pair, Progress, Ruling, Variant, Verdict, Weight

@@ -19,7 +19,7 @@ from aiohttp import web
 from davylamp.core.decide import decide
 from davylamp.core.evidence import begin
 from davylamp.core.model import NONE, Progress, Verdict
-from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.moves import Divert, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
 from davylamp.core.outbox import Outbox
 from davylamp.core.reading import Reading
 from davylamp.core.world import RouteView
@@ -112,7 +112,7 @@ class Live:
             case Restore() | Repoint():
                 over = isinstance(decision.action, Repoint)
                 self.route = RouteView("route", NONE, prepared=False, accepted=True, repointed=over)
-            case Mirror() | Release() | None:
+            case Mirror() | Divert() | Release() | None:
                 pass
 
     async def read(self, *arguments: Any, **_details: Any) -> RouteState | Reading:

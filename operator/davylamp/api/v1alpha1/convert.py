@@ -18,6 +18,7 @@ from davylamp.api.v1alpha1.quantities import parse_duration, parse_percent
 from davylamp.api.v1alpha1.rollout import ModelRolloutSpec
 from davylamp.api.v1alpha1.shadow_plan import comparator_text, refuse_bad_paths, shadow_gates, shadow_of
 from davylamp.api.v1alpha1.signals import ErrorMargin, Gates, MetricGate, MetricMargin
+from davylamp.api.v1alpha1.slice_plan import refuse_bad_slices, slice_gates, slice_rules
 from davylamp.api.v1alpha1.steps import OnNoDataPolicy, Rollback
 from davylamp.api.v1alpha1.steps import Step as LadderStep
 from davylamp.api.v1alpha1.variants import Backend
@@ -81,7 +82,7 @@ def settings_of(spec: ModelRolloutSpec, policy: PolicySpec | None) -> PolicySpec
         raise SpecError(str(error)) from error
 
 
-def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
+def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None, *, key: str = "") -> Plan:
     """Return what an attempt runs by.
 
     Parameters
@@ -90,6 +91,8 @@ def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
         What the ModelRollout says.
     policy
         What the policy says that ``spec.policyRef`` names; None without one.
+    key
+        By which protected values of slices are hashed: the uid of the ModelRollout, where there is one.
 
     Raises
     ------
@@ -103,6 +106,13 @@ def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
     no_data = _given(rollback.on_no_data, "rollback.onNoData")
     mirrors = any(step.shadow is not None for step in settings.steps or ())
     refuse_bad_paths(_given(settings.shadow, "shadow"))
+    slices = _given(settings.slices, "slices")
+    refuse_bad_slices(slices)
+    if slices.gates and not mirrors:
+        raise SpecError(
+            "slices are judged on requests that both variants answer, and no step mirrors any: add a step such as "
+            "{shadow: {sample: 20%}}, or shadow to a step with a weight"
+        )
     rolls_back = no_data.policy is OnNoDataPolicy.ROLL_BACK
     return Plan(
         spec_hash=spec_hash(spec, policy),
@@ -113,7 +123,7 @@ def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
             candidate=backend_text(spec.candidate.backend),
         ),
         steps=tuple(_step(step) for step in _given(settings.steps, "steps")),
-        gates=(*_gates(gates), *(shadow_gates(gates) if mirrors else ())),
+        gates=(*_gates(gates), *(shadow_gates(gates) if mirrors else ()), *slice_gates(slices, key)),
         interval=parse_duration(spec.interval),
         false_rollback_rate=parse_percent(_given(gates.false_rollback_rate, "gates.falseRollbackRate")),
         false_promotion_rate=parse_percent(_given(gates.false_promotion_rate, "gates.falsePromotionRate")),
@@ -125,6 +135,7 @@ def to_plan(spec: ModelRolloutSpec, policy: PolicySpec | None = None) -> Plan:
         trip_wires=_trip_wires(rollback),
         paused=spec.paused,
         comparator=comparator_text(_given(settings.shadow, "shadow")) if mirrors else "",
+        slices=slice_rules(slices, key),
     )
 
 

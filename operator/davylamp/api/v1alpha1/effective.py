@@ -25,6 +25,7 @@ from davylamp.api.v1alpha1.signals import (
     MetricMargin,
     Signals,
 )
+from davylamp.api.v1alpha1.slices import Slices
 from davylamp.api.v1alpha1.steps import OnNoData, Promotion, Rollback, Step, TripWires
 
 #: What holds where neither a ModelRollout nor its policy says anything. Descriptions in the models quote these.
@@ -39,6 +40,7 @@ BUILT_IN: Final = PolicySpec(
         status_mismatch=StatusMismatchGate(limit="0.5%", required_for_promotion=True),
     ),
     shadow=Shadow(),
+    slices=Slices(),
     promotion=Promotion(bake="1m", deadline="24h"),
     rollback=Rollback(
         cooldown="1h",

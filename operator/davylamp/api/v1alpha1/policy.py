@@ -11,6 +11,7 @@ from davylamp.api.v1alpha1.names import ResourceName
 from davylamp.api.v1alpha1.rules import ATOMIC_LIST, ATOMIC_MAP, Rule, keyed_by, validations
 from davylamp.api.v1alpha1.shadow import Shadow
 from davylamp.api.v1alpha1.signals import Gates, Signals
+from davylamp.api.v1alpha1.slices import Slices
 from davylamp.api.v1alpha1.steps import MAX_STEPS, RISING, WEIGHS, Promotion, Rollback, Step, rising
 from davylamp.api.v1alpha1.strict import Strict
 from davylamp.core.model import Severity
@@ -55,6 +56,9 @@ class PolicySpec(Strict):
     gates: Gates | None = Field(None, description="What the signals must show. Gates are merged by name.")
     shadow: Shadow | None = Field(
         None, description="How requests are replayed to both variants, and their answers compared, at shadow steps."
+    )
+    slices: Slices | None = Field(
+        None, description="Groups of requests that must not pay for the speed-up, and what must be shown for each."
     )
     promotion: Promotion | None = Field(None, description="How a rollout ends well.")
     rollback: Rollback | None = Field(None, description="How traffic is taken back, and what follows.")

@@ -123,6 +123,7 @@ def to_status(progress: core.Progress, shown: Shown) -> ModelRolloutStatus:
         hold=_hold(progress),
         fights=progress.fights[-MAX_FIGHTS:],
         error_ticks=progress.error_ticks or None,
+        diverted=progress.diverted,
         signals=tuple(shown.signals)[:MAX_SIGNALS],
         evidence=shown.evidence,
         quarantine=_quarantine(progress.quarantine),
@@ -162,6 +163,7 @@ def to_progress(stored: StoredStatus) -> core.Progress:
         hold_reason=None if status.hold is None else _reason(status.hold.reason),
         fights=status.fights,
         error_ticks=status.error_ticks or 0,
+        diverted=tuple(sorted(set(status.diverted))),
         quarantine=tuple(core.Quarantine(q.digest, q.until, q.attempts, q.reason) for q in status.quarantine),
         history=tuple(
             core.PastAttempt(p.attempt, p.outcome, p.reason, p.started_at, p.ended_at) for p in status.history

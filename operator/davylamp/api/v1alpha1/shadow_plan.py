@@ -10,7 +10,7 @@ from davylamp.api.v1alpha1.shadow import GRPC_ABOVE, Capture, Comparator, Compar
 from davylamp.api.v1alpha1.signals import Gates
 from davylamp.core.plan import AbsoluteMargin, Direction, Gate, LimitMargin, SignalKind
 from davylamp.core.plan import Shadow as ShadowPlan
-from davylamp.core.shadow_gates import DISAGREEMENT
+from davylamp.core.shadow_gates import CONFIDENCE_EDGES, DISAGREEMENT, SCORE_EDGES
 from davylamp.errors import SpecError
 from davylamp.jsonpath import query
 
@@ -20,9 +20,6 @@ SCORE_SHIFT: Final = "scoreShift"
 CONFIDENCE: Final = "confidence"
 PAIRED_LATENCY: Final = "pairedLatency"
 
-#: Edges at which the comparator counts how scores and confidences move.
-SCORE_EDGES: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-CONFIDENCE_EDGES: Final = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 #: Of the edges' shares, where a gate does not say.
 SCORE_TOLERANCE: Final = 0.02
 CONFIDENCE_TOLERANCE: Final = 0.05

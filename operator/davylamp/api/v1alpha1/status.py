@@ -10,14 +10,15 @@ from pydantic import AwareDatetime, ConfigDict, Field
 from davylamp.api.v1alpha1.policy import MAX_CHANNELS
 from davylamp.api.v1alpha1.rules import ATOMIC_LIST, keyed_by, validations
 from davylamp.api.v1alpha1.signals import MAX_METRICS
+from davylamp.api.v1alpha1.slices import MAX_SLICE_GATES, MAX_SLICE_LABEL, MAX_SLICES
 from davylamp.api.v1alpha1.status_rules import STATUS_RULES
 from davylamp.api.v1alpha1.strict import Observed
 from davylamp.core.case import MAX_HISTORY, MAX_QUARANTINE
 from davylamp.core.model import Outcome, Phase, Ruling, Severity, Verdict
 from davylamp.core.outbox import MAX_PENDING, MAX_TOLD, MAX_UNDELIVERED
 
-#: Errors, latency and the own metrics.
-MAX_SIGNALS = MAX_METRICS + 2
+#: Errors, latency, those on shadow traffic, the own metrics, and those on slices.
+MAX_SIGNALS = MAX_METRICS + 2 + 6 + MAX_SLICE_GATES
 MAX_STATE = 196_608
 MAX_FIGHTS = 16
 MAX_MESSAGE = 1024
@@ -127,7 +128,7 @@ class Interval(Observed):
 class Signal(Observed):
     """What one gate sees."""
 
-    name: Annotated[str, Field(max_length=63)] = Field(description="Name of the gate.")
+    name: Annotated[str, Field(max_length=MAX_SLICE_LABEL + 32)] = Field(description="Name of the gate.")
     verdict: Verdict = Field(description="What the gate says.")
     baseline: Side | None = Field(None, description="What the baseline has shown.")
     candidate: Side | None = Field(None, description="What the candidate has shown.")
@@ -240,6 +241,12 @@ class ModelRolloutStatus(Observed):
     )
     error_ticks: Count | None = Field(
         None, description="Ticks in a row with an error share over the limit of rollback.tripWires."
+    )
+    diverted: tuple[Annotated[str, Field(max_length=MAX_SLICE_LABEL)], ...] = Field(
+        (),
+        max_length=MAX_SLICES,
+        description="Slices that have regressed in this attempt and go to the baseline alone.",
+        json_schema_extra=ATOMIC_LIST,
     )
     signals: tuple[Signal, ...] = Field(
         (), max_length=MAX_SIGNALS, description="What each gate sees.", json_schema_extra=keyed_by("name")

@@ -13,7 +13,7 @@ from typing import Any, Final
 from davylamp.api.v1alpha1.status import ModelRolloutStatus
 
 #: Fields whose loss could hide that a candidate was rolled back, or what weight was asked.
-_SAFETY: Final = frozenset({"epoch", "attempt", "step", "weight", "decision", "quarantine"})
+_SAFETY: Final = frozenset({"epoch", "attempt", "step", "weight", "decision", "quarantine", "diverted"})
 _SHOWN: Final = 200
 
 
