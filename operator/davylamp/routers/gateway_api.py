@@ -1,13 +1,13 @@
 """HTTPRoutes of the Gateway API, changed in place.
 
 The user owns the route. Davylamp adds the candidate behind the baseline in every rule that points to the baseline,
-moves the weights of the two, and gives the route back. What each change makes of a route is decided in
-`httproute_changes`; here it is read and written.
+moves the weights of the two, puts rules for slices in front, and gives the route back. What each change makes of a
+route is decided in `httproute_changes`; here it is read and written.
 """
 
 from typing import Final, assert_never
 
-from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Repoint, Restore
+from davylamp.core.moves import Divert, Lower, Mirror, Prepare, Raise, Repoint, Restore
 from davylamp.core.world import RouteTrouble
 from davylamp.errors import Conflict, NotFound, SpecError
 from davylamp.ports import RouteChange, RouteRef, RouteState
@@ -63,7 +63,7 @@ class GatewayApiRouter:
             case Mirror():
                 await self._refuse_deaf(seen.manifest, change)
                 return await self._send(route, seen.manifest, change, epoch)
-            case Raise() | Restore() | Repoint():
+            case Raise() | Divert() | Restore() | Repoint():
                 return await self._send(route, seen.manifest, change, epoch)
             case never:
                 assert_never(never)
@@ -73,7 +73,7 @@ class GatewayApiRouter:
         match change:
             case Lower() | Restore():
                 return seen
-            case Prepare() | Raise() | Mirror() | Repoint():
+            case Prepare() | Raise() | Mirror() | Divert() | Repoint():
                 raise Conflict(f"HTTPRoute {route.namespace}/{route.name} was not there when it was read")
             case never:
                 assert_never(never)

@@ -1,17 +1,20 @@
 """What each change makes of an HTTPRoute. Pure: the route as it was read in, the route as it shall be out.
 
-Rule 1: a change touches the backendRefs of rules that point to the baseline, Davylamp's mirror, and its marks; nothing
-    else.
+Rule 1: a change touches the backendRefs of rules that point to the baseline, Davylamp's mirror, its copies of rules
+    for slices, and its marks; nothing else.
 Rule 2: `Lower` and `Restore` work on any route, marked or not, and act on the pair that the marks name: what was put
     there is what has to be taken back, even if the settings name other backends by now.
 Rule 3: `Lower` never gives a rule's candidate more than it has, and no mark becomes weaker by it.
+Rule 4: no slice that is diverted gets the candidate by another change: a raise writes the copies anew, for rules that
+    appeared since.
 """
 
 from dataclasses import replace
 from typing import assert_never
 
 from davylamp.core.model import NONE, Ruling, Weight
-from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Repoint, Restore
+from davylamp.core.moves import Diversion, Divert, Lower, Mirror, Prepare, Raise, Repoint, Restore
+from davylamp.core.world import ALTERED
 from davylamp.errors import Conflict, SpecError
 from davylamp.ports import RouteChange, RouteRef
 from davylamp.routers.httproute_endings import repointed, restored
@@ -24,10 +27,12 @@ from davylamp.routers.httproute_rules import (
     shared,
     shares,
     split,
+    with_all_rules,
     with_candidate,
     with_rules,
     with_weights,
 )
+from davylamp.routers.httproute_slices import Copies, apart, closed, diverted, slices_of, woven
 from davylamp.routers.marks import Manifest, Marks, Pair, backend_ref, read_marks, refuse_older, with_marks
 
 
@@ -43,25 +48,30 @@ def changed(manifest: Manifest, route: RouteRef, change: RouteChange, epoch: int
     """
     match change:
         case Prepare():
-            return _prepare(manifest, route, change, epoch)
+            return _prepare(apart(manifest)[0], route, change, epoch)
         case Raise():
             return _raise(manifest, route, change, epoch)
         case Lower():
             return _lower(manifest, pair_in_force(manifest, route), change, epoch)
         case Mirror():
             return _mirror(manifest, route, change, epoch)
-        case Restore():
-            return restored(manifest, pair_in_force(manifest, route), route)
-        case Repoint():
-            return repointed(manifest, route, epoch)
+        case Divert():
+            return _divert(manifest, route, change, epoch)
+        case Restore() | Repoint():
+            return _given_back(manifest, route, change, epoch)
         case never:
             assert_never(never)
+
+
+def _given_back(manifest: Manifest, route: RouteRef, change: Restore | Repoint, epoch: int) -> Manifest:
+    pair, (base, _) = pair_in_force(manifest, route), apart(manifest)
+    return restored(base, pair, route) if isinstance(change, Restore) else repointed(base, route, epoch)
 
 
 def pair_in_force(manifest: Manifest, route: RouteRef) -> Pair:
     """Return the pair that the marks name, as long as a rule points to either; otherwise the one of the settings."""
     marked = read_marks(manifest).pair
-    return marked if marked and shares(manifest, marked) else Pair.of(route)
+    return marked if marked and shares(apart(manifest)[0], marked) else Pair.of(route)
 
 
 def leftover(manifest: Manifest, route: RouteRef) -> bool:
@@ -69,7 +79,7 @@ def leftover(manifest: Manifest, route: RouteRef) -> bool:
     return read_marks(manifest).pair not in {None, Pair.of(route)}
 
 
-# Prepare, raise, mirror.
+# Prepare, raise, mirror, divert.
 
 
 def _prepare(manifest: Manifest, route: RouteRef, change: Prepare, epoch: int) -> Manifest:
@@ -83,20 +93,40 @@ def _prepare(manifest: Manifest, route: RouteRef, change: Prepare, epoch: int) -
 def _raise(manifest: Manifest, route: RouteRef, change: Raise, epoch: int) -> Manifest:
     pair = Pair.of(route)
     marks = _own(read_marks(manifest), pair, change.attempt, epoch)
+    base, copies = apart(manifest)
     if change.unmirror:
-        manifest, marks = without_mirror(manifest, marks, route), replace(marks, mirror=None)
-    written = replace(marks, asked=change.weight, epoch=epoch, originals=records_of(manifest, pair, marks))
-    return with_marks(_weighted(manifest, pair, change.weight), written)
+        base, marks = without_mirror(base, marks, route), replace(marks, mirror=None)
+    slices = slices_of(marks, copies)
+    if ALTERED in slices:
+        raise Conflict("others changed the rules that divert slices, and the mark that says which: divert them again")
+    written = replace(marks, asked=change.weight, epoch=epoch, originals=records_of(base, pair, marks))
+    return _diverted(_weighted(base, pair, change.weight), written, slices, copies)
 
 
 def _mirror(manifest: Manifest, route: RouteRef, change: Mirror, epoch: int) -> Manifest:
     pair = Pair.of(route)
     marks = _own(read_marks(manifest), pair, change.attempt, epoch)
-    before = without_mirror(manifest, marks, route)
+    base, copies = apart(manifest)
+    alone = with_all_rules(base, copies.values())
+    base, alone = (without_mirror(each, marks, route) for each in (base, alone))
     comparator = backend_ref(change.comparator)
-    if comparator is None:
-        return with_marks(before, replace(marks, epoch=epoch, mirror=None))
-    return with_marks(with_mirror(before, pair, comparator), replace(marks, epoch=epoch, mirror=comparator))
+    if comparator is not None:
+        base = with_mirror(base, pair, comparator)
+        alone = with_mirror(alone, pair, comparator) if shared(alone, pair) else alone
+    whole = woven(base, dict(zip(copies, rules_of(alone), strict=True)))
+    return with_marks(whole, replace(marks, epoch=epoch, mirror=comparator))
+
+
+def _divert(manifest: Manifest, route: RouteRef, change: Divert, epoch: int) -> Manifest:
+    marks = _own(read_marks(manifest), Pair.of(route), change.attempt, epoch)
+    base, copies = apart(manifest)
+    return _diverted(base, replace(marks, epoch=epoch), change.slices, copies)
+
+
+def _diverted(base: Manifest, marks: Marks, slices: tuple[Diversion, ...], present: Copies) -> Manifest:
+    """Return the route with exactly these slices diverted, and marked so."""
+    whole, keys = diverted(base, marks.pair, slices, present) if slices and marks.pair else (base, ())
+    return with_marks(whole, replace(marks, diverted=slices, copies=keys))
 
 
 def _own(marks: Marks, pair: Pair, attempt: str, epoch: int) -> Marks:
@@ -146,7 +176,8 @@ def refuse_unfit(share: Share, pair: Pair) -> None:
 
 def _lower(manifest: Manifest, pair: Pair, change: Lower, epoch: int) -> Manifest:
     marks = read_marks(manifest)
-    whole = with_baselines(manifest, pair, marks)
+    base, copies = apart(manifest)
+    whole = with_baselines(base, pair, marks)
     rules = rules_of(whole)
     found = [share for share in shared(whole, pair) if share.candidates]
     weighted = with_rules(
@@ -161,10 +192,12 @@ def _lower(manifest: Manifest, pair: Pair, change: Lower, epoch: int) -> Manifes
         ruling=Ruling.ROLLBACK if same and marks.ruling is Ruling.ROLLBACK else change.ruling,
         epoch=max(marks.epoch or 0, epoch),
         pair=pair,
-        originals=records_of(manifest, pair, marks),
+        originals=records_of(base, pair, marks),
         mirror=marks.mirror,
+        diverted=marks.diverted,
+        copies=marks.copies,
     )
-    return with_marks(weighted, written)
+    return with_marks(woven(weighted, closed(base, copies, pair)), written)
 
 
 def _now(share: Share) -> tuple[int, int]:

@@ -39,7 +39,7 @@ from davylamp.routers.marks import (
 
 
 def restored(manifest: Manifest, pair: Pair, route: RouteRef) -> Manifest:
-    """Return the route as it was, with whatever others changed meanwhile, and without marks."""
+    """Return the route, given without copies, as it was, with whatever others changed meanwhile, and without marks."""
     marks = read_marks(manifest)
     whole = without_mirror(with_baselines(manifest, pair, marks), marks, route)
     rules = rules_of(whole)
@@ -102,7 +102,7 @@ def _together(original: Original) -> int | None:
 
 
 def repointed(manifest: Manifest, route: RouteRef, epoch: int) -> Manifest:
-    """Return the route with the candidate in the baseline's place and with its weight, and without marks.
+    """Return the route, given without copies, with the candidate in the baseline's place, and without marks.
 
     Raises
     ------

@@ -8,14 +8,14 @@ Rule 4: a rule with an empty list of filters gets that back, as far as it was re
     are mirrored is left without filters.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from davylamp.core.world import Extent
 from davylamp.errors import SpecError
 from davylamp.ports import BackendRef, RouteRef
-from davylamp.routers.httproute_records import key_of
-from davylamp.routers.httproute_rules import Rule, rules_of, shared, with_rules
+from davylamp.routers.httproute_records import recorded
+from davylamp.routers.httproute_rules import Rule, rules_of, shared, shares, with_rules
 from davylamp.routers.marks import Manifest, Marks, Pair
 
 Filter = Mapping[str, Any]
@@ -61,10 +61,12 @@ def with_mirror(manifest: Manifest, pair: Pair, comparator: BackendRef) -> Manif
 
 def without_mirror(manifest: Manifest, marks: Marks, route: RouteRef) -> Manifest:
     """Return the route without Davylamp's mirrors."""
-    bare = {original.key for original in marks.originals or () if original.bare}
+    found = shares(manifest, marks.pair) if marks.pair else ()
+    bare = {number for number, original in recorded(manifest, found, marks.originals or ()).items() if original.bare}
     for comparator in comparators(marks, route):
-        mirrored = {n: rule for n, rule in enumerate(rules_of(manifest)) if _mirrors(rule, comparator)}
-        manifest = with_rules(manifest, {n: _without(rule, comparator, bare) for n, rule in mirrored.items()})
+        mirrored = {number: rule for number, rule in enumerate(rules_of(manifest)) if _mirrors(rule, comparator)}
+        left = {n: _without(rule, comparator, [] if n in bare else None) for n, rule in mirrored.items()}
+        manifest = with_rules(manifest, left)
     return manifest
 
 
@@ -83,8 +85,8 @@ def _is(each: Filter, comparator: BackendRef) -> bool:
     return each.get("type") == "RequestMirror" and named == (comparator.name, comparator.port, None)
 
 
-def _without(rule: Rule, comparator: BackendRef, bare: Collection[str]) -> Rule:
-    """Return the rule without the mirror, with an empty list of filters if its key says that it had one."""
+def _without(rule: Rule, comparator: BackendRef, none: list[Filter] | None) -> Rule:
+    """Return the rule without the mirror; ``none`` is how it says that it has no other filter."""
     left = [each for each in filters_of(rule) if not _is(each, comparator)]
     others = {name: value for name, value in rule.items() if name != "filters"}
-    return {**others, "filters": left} if left or key_of(rule) in bare else others
+    return {**others, "filters": left or none} if left or none is not None else others

@@ -10,22 +10,34 @@ Patch = list[dict[str, Any]]
 
 
 def patch(before: Manifest, after: Manifest) -> Patch:
-    """Return the operations on backends, mirrors and marks, bound to the version that `before` was read at, if any."""
-    operations = [
-        {"op": "replace", "path": f"/spec/rules/{number}/backendRefs", "value": list(backends_of(new))}
-        for number, (old, new) in enumerate(zip(rules_of(before), rules_of(after), strict=True))
-        if backends_of(old) != backends_of(new)
-    ]
-    operations += [
-        _filters(number, old, new)
-        for number, (old, new) in enumerate(zip(rules_of(before), rules_of(after), strict=True))
-        if filters_of(old) != filters_of(new)
-    ]
-    operations += _marks(before, after)
+    """Return the operations on rules and marks, bound to the version that `before` was read at, if any."""
+    operations = _rules(before, after) + _marks(before, after)
     # Replaced, not tested: a stale version is then answered by 409, which nothing else is.
     version = before.get("metadata", {}).get("resourceVersion")
     bound = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
     return [bound, *operations] if operations else []
+
+
+def _rules(before: Manifest, after: Manifest) -> Patch:
+    """Return the operations on backends and mirrors, or on all rules if copies come, go or change."""
+    had, gets = rules_of(before), rules_of(after)
+    if [_others(rule) for rule in had] != [_others(rule) for rule in gets]:
+        return [{"op": "replace", "path": "/spec/rules", "value": list(gets)}]
+    operations = [
+        {"op": "replace", "path": f"/spec/rules/{number}/backendRefs", "value": list(backends_of(new))}
+        for number, (old, new) in enumerate(zip(had, gets, strict=True))
+        if backends_of(old) != backends_of(new)
+    ]
+    operations += [
+        _filters(number, old, new)
+        for number, (old, new) in enumerate(zip(had, gets, strict=True))
+        if filters_of(old) != filters_of(new)
+    ]
+    return operations
+
+
+def _others(rule: Rule) -> dict[str, Any]:
+    return {name: value for name, value in rule.items() if name not in {"backendRefs", "filters"}}
 
 
 def _filters(number: int, old: Rule, new: Rule) -> dict[str, Any]:

@@ -198,5 +198,9 @@ def pointing(ref: Ref, backend: BackendRef) -> Ref:
 
 def with_rules(manifest: Manifest, changed: Mapping[int, Rule]) -> Manifest:
     """Return the route with some rules changed."""
-    rules = [changed.get(number, rule) for number, rule in enumerate(rules_of(manifest))]
-    return {**manifest, "spec": {**manifest.get("spec", {}), "rules": rules}}
+    return with_all_rules(manifest, [changed.get(number, rule) for number, rule in enumerate(rules_of(manifest))])
+
+
+def with_all_rules(manifest: Manifest, rules: Iterable[Rule]) -> Manifest:
+    """Return the route with these rules and no others."""
+    return {**manifest, "spec": {**manifest.get("spec", {}), "rules": list(rules)}}

@@ -5,14 +5,24 @@ from dataclasses import replace
 from typing import Any
 
 from davylamp.core.model import ALL, NONE, Ruling, Weight
-from davylamp.core.world import Extent, RouteTrouble, RouteView
+from davylamp.core.world import ALTERED, Extent, RouteTrouble, RouteView
 from davylamp.errors import SpecError
 from davylamp.ports import RouteRef
 from davylamp.routers.api import FIELD_MANAGER
 from davylamp.routers.httproute_changes import pair_in_force, refuse_unfit
 from davylamp.routers.httproute_mirror import comparators, mirroring
 from davylamp.routers.httproute_records import recorded
-from davylamp.routers.httproute_rules import Share, backends_of, namespace_of, rules_of, shared, shares, split
+from davylamp.routers.httproute_rules import (
+    Share,
+    backends_of,
+    namespace_of,
+    rules_of,
+    shared,
+    shares,
+    split,
+    with_all_rules,
+)
+from davylamp.routers.httproute_slices import apart, standing
 from davylamp.routers.marks import Manifest, Marks, Pair, read_marks
 
 
@@ -23,22 +33,25 @@ def view(manifest: Manifest, route: RouteRef) -> RouteView | RouteTrouble:
     """
     marks = read_marks(manifest)
     pair = pair_in_force(manifest, route)
-    found = shared(manifest, pair)
-    repointed = not found and any(share.candidate for share in shares(manifest, pair))
-    if not marks.present and not repointed:
+    base, copies = apart(manifest)
+    found = shared(base, pair)
+    repointed = not found and any(share.candidate for share in shares(base, pair))
+    if not (marks.present or copies or repointed):
         try:
-            _refuse_unfit(manifest, pair, route.ladder)
+            _refuse_unfit(base, pair, route.ladder)
         except SpecError as error:
             return RouteTrouble(f"HTTPRoute {route.namespace}/{route.name}: {error}")
-    weight = ALL if repointed else max((share.weight for share in found), default=NONE)
+    # Whoever gives a candidate traffic in the copy of a rule, gives it traffic.
+    in_copies = shares(with_all_rules(base, copies.values()), pair)
+    weight = ALL if repointed else max((share.weight for share in (*found, *in_copies)), default=NONE)
     # A candidate that others took out before it had traffic must come back; afterwards it was lowered, and after a
     # ruling only the marks are left to be taken off.
     waits = marks.ruling is Ruling.CONTINUE and marks.asked == NONE
     there = any(share.candidates for share in found) or not waits
     prepared = marks.complete and marks.pair == Pair.of(route) and there and not repointed
-    lowest = _lowest(manifest, pair, found, marks)
+    lowest = _lowest(base, pair, found, marks)
     seen = _viewed(manifest, marks, weight, prepared=prepared, repointed=repointed)
-    seen = _with_mirror(seen, manifest, pair, route)
+    seen = _with_slices(_with_mirror(seen, manifest, pair, route), manifest, pair)
     return seen if lowest in {None, weight} else replace(seen, lowest=lowest, editor=_editor(manifest))
 
 
@@ -51,6 +64,13 @@ def _with_mirror(seen: RouteView, manifest: Manifest, pair: Pair, route: RouteRe
             editor = None if extent is Extent.ALL else _editor(manifest)
             return replace(seen, mirror=str(comparator), mirroring=extent, editor=seen.editor or editor)
     return seen
+
+
+def _with_slices(seen: RouteView, manifest: Manifest, pair: Pair) -> RouteView:
+    """Return the view with the slices that are diverted."""
+    slices = standing(manifest, pair)
+    editor = _editor(manifest) if slices == (ALTERED,) else None
+    return replace(seen, diverted=slices, editor=seen.editor or editor)
 
 
 def _lowest(manifest: Manifest, pair: Pair, found: Sequence[Share], marks: Marks) -> Weight | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from davylamp.core.model import Ruling, Weight
+from davylamp.core.moves import Diversion
 from davylamp.errors import Conflict
 from davylamp.ports import BackendRef, RouteRef
 
@@ -24,12 +25,14 @@ EPOCH: Final = f"{PREFIX}epoch"
 PAIR: Final = f"{PREFIX}pair"
 ORIGINAL: Final = f"{PREFIX}original"
 MIRROR: Final = f"{PREFIX}mirror"
-NAMES: Final = (ATTEMPT, ASKED, RULING, EPOCH, PAIR, ORIGINAL, MIRROR)
+DIVERTED: Final = f"{PREFIX}diverted"
+NAMES: Final = (ATTEMPT, ASKED, RULING, EPOCH, PAIR, ORIGINAL, MIRROR, DIVERTED)
 
 MAX_WEIGHT: Final = 1_000_000
 _MAX_EPOCH: Final = 2**63 - 1
 #: An HTTPRoute has at most 16 rules; rules that were edited meanwhile are recorded again.
 MAX_RECORDS: Final = 64
+_MAX_SLICES: Final = 100_000
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,18}")
 _WORD: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/:-]{0,251}[A-Za-z0-9])?")
 _BACKEND: Final = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?):([1-9][0-9]{0,4})")
@@ -89,6 +92,10 @@ class Marks:
         Whether any mark is there, readable or not.
     mirror
         Where Davylamp mirrors requests to; absent on a route that it does not mirror.
+    diverted
+        The slices that go to the baseline alone; absent where there are none.
+    copies
+        What the rules that divert them are recognised by where rules have no names.
     """
 
     present: bool = False
@@ -99,6 +106,8 @@ class Marks:
     pair: Pair | None = None
     originals: tuple[Original, ...] | None = None
     mirror: BackendRef | None = None
+    diverted: tuple[Diversion, ...] = ()
+    copies: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -119,6 +128,7 @@ class Marks:
             PAIR: None if self.pair is None else str(self.pair),
             ORIGINAL: None if self.originals is None else _written(self.originals),
             MIRROR: None if self.mirror is None else str(self.mirror),
+            DIVERTED: _written_slices(self.diverted, self.copies) if self.diverted else None,
         }
         return {name: value for name, value in written.items() if value is not None}
 
@@ -127,6 +137,7 @@ def read_marks(manifest: Manifest) -> Marks:
     """Return the marks on a route."""
     found = annotations_of(manifest)
     ruling = found.get(RULING)
+    diverted, copies = _slices(found.get(DIVERTED))
     return Marks(
         present=any(name in found for name in NAMES),
         attempt=_matching(_WORD, found.get(ATTEMPT)),
@@ -136,6 +147,8 @@ def read_marks(manifest: Manifest) -> Marks:
         pair=_pair(found.get(PAIR)),
         originals=_originals(found.get(ORIGINAL)),
         mirror=backend_ref(found.get(MIRROR, "")),
+        diverted=diverted,
+        copies=copies,
     )
 
 
@@ -210,13 +223,37 @@ def _written(originals: tuple[Original, ...]) -> str:
     return json.dumps(entries, separators=(",", ":"))
 
 
-def _originals(text: str | None) -> tuple[Original, ...] | None:
-    if text is None or len(text) > 100 * MAX_RECORDS:
+def _written_slices(diverted: tuple[Diversion, ...], copies: tuple[str, ...]) -> str:
+    slices = [[each.header, each.value] for each in diverted]
+    return json.dumps({"slices": slices, "rules": copies}, separators=(",", ":"))
+
+
+def _slices(text: str | None) -> tuple[tuple[Diversion, ...], tuple[str, ...]]:
+    entry = _read_json(text, _MAX_SLICES)
+    slices, keys = (entry.get("slices"), entry.get("rules")) if isinstance(entry, dict) else (None, None)
+    if not isinstance(slices, list) or not isinstance(keys, list) or len(keys) > MAX_RECORDS:
+        return (), ()
+    if not all(isinstance(key, str) for key in keys) or not all(map(_is_slice, slices)):
+        return (), ()
+    return tuple(Diversion(*each) for each in slices), tuple(keys)
+
+
+def _is_slice(entry: Any) -> bool:
+    return isinstance(entry, list) and len(entry) == 2 and all(isinstance(word, str) for word in entry)
+
+
+def _read_json(text: str | None, most: int) -> Any:
+    """Return what a mark says; None if it is absent, longer than ``most`` characters, or no JSON."""
+    if text is None or len(text) > most:
         return None
     try:
-        entries = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _originals(text: str | None) -> tuple[Original, ...] | None:
+    entries = _read_json(text, 100 * MAX_RECORDS)
     if not isinstance(entries, list) or len(entries) > MAX_RECORDS:
         return None
     read = [_original(entry) for entry in entries]
