@@ -3,24 +3,17 @@
 import copy
 from typing import Any
 
-import jsonpatch
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from davylamp.core.model import Ruling, Weight
 from davylamp.core.moves import Diversion, Divert, Lower, Mirror, Prepare, Raise, Repoint, Restore
-from davylamp.core.world import ALTERED, Extent, RouteView
+from davylamp.core.world import ALTERED, Extent
 from davylamp.errors import Conflict, SpecError
 from davylamp.ports import RouteChange
-from davylamp.routers.httproute_changes import changed
 from davylamp.routers.httproute_patch import patch, weights_patch
 from davylamp.routers.httproute_slices import NAMED
-from davylamp.routers.httproute_view import view
-from davylamp.routers.marks import DIVERTED, NAMES, read_marks
+from davylamp.routers.marks import DIVERTED, read_marks
 from tests.davylamp.routers.httproutes import (
-    BASELINE,
-    CREDIT,
     FILTER,
     Manifest,
     backend,
@@ -32,45 +25,27 @@ from tests.davylamp.routers.httproutes import (
     spoken,
     weights,
 )
-from tests.davylamp.routers.requests import Request, every_request, taker
-
-ATTEMPT = "a-1"
-PREPARE = Prepare(ATTEMPT)
-HALF = Raise(ATTEMPT, Weight(50))
-BACK = Lower(ATTEMPT, Weight(0), Ruling.ROLLBACK)
-WOMEN, MEN, TEAM = Diversion("x-sex", "F"), Diversion("x-sex", "M"), Diversion("X-Team", "1")
-ON, OFF = Divert(ATTEMPT, (WOMEN,)), Divert(ATTEMPT, ())
-SHADOW = "davylamp-shadow:8090"
-SIMPLE = route(rule(baseline()))
-HEADER = {"type": "Exact", "name": "x-sex", "value": "F"}
-
-
-def after(manifest: Any, *changes: RouteChange, epoch: int = 1) -> Any:
-    for change in changes:
-        manifest = changed(manifest, CREDIT, change, epoch)
-    return manifest
-
-
-def seen(manifest: Any) -> RouteView:
-    found = view(manifest, CREDIT)
-    assert isinstance(found, RouteView), found
-    return found
-
-
-def unnamed(manifest: Any) -> Any:
-    """Return the route as an API server keeps it that knows no names of rules."""
-    return edited(manifest, lambda m: [each.pop("name", None) for each in m["spec"]["rules"]])
-
-
-def asking(*headers: tuple[str, str], path: str = "/", kind: str = "Exact", **more: Any) -> Manifest:
-    """Return a match of headers."""
-    entries = [{"type": kind, "name": name, "value": value} for name, value in headers]
-    return {"path": {"type": "PathPrefix", "value": path}, "headers": entries} | more
-
-
-RUNNING: Any = after(SIMPLE, PREPARE, HALF)
-DIVERTED_: Any = after(RUNNING, ON)
-
+from tests.davylamp.routers.requests import Request, taker
+from tests.davylamp.routers.slicing import (
+    ATTEMPT,
+    BACK,
+    HALF,
+    HEADER,
+    MEN,
+    OFF,
+    ON,
+    PREPARE,
+    RUNNING,
+    SHADOW,
+    SIMPLE,
+    SLICED,
+    TEAM,
+    WOMEN,
+    after,
+    asking,
+    seen,
+    unnamed,
+)
 
 # On and off.
 
@@ -159,19 +134,19 @@ def test_what_is_diverted_is_seen_and_diverting_it_again_changes_nothing() -> No
 
 
 def test_the_whole_set_is_written_so_that_what_is_not_wanted_any_more_goes() -> None:
-    assert spoken(after(RUNNING, Divert(ATTEMPT, (MEN, TEAM)), ON)) == spoken(DIVERTED_)
-    assert spoken(after(DIVERTED_, OFF)) == spoken(RUNNING)
-    assert seen(after(DIVERTED_, OFF)).diverted == ()
+    assert spoken(after(RUNNING, Divert(ATTEMPT, (MEN, TEAM)), ON)) == spoken(SLICED)
+    assert spoken(after(SLICED, OFF)) == spoken(RUNNING)
+    assert seen(after(SLICED, OFF)).diverted == ()
 
 
 def test_a_patch_that_adds_copies_replaces_the_rules_as_a_whole_and_one_beside_them_does_not() -> None:
-    added = patch(RUNNING, DIVERTED_)
+    added = patch(RUNNING, SLICED)
     assert [operation["path"] for operation in added] == [
         "/metadata/resourceVersion",
         "/spec/rules",
         "/metadata/annotations/davylamp.dev~1diverted",
     ]
-    raised = patch(DIVERTED_, after(DIVERTED_, Raise(ATTEMPT, Weight(60))))
+    raised = patch(SLICED, after(SLICED, Raise(ATTEMPT, Weight(60))))
     assert [operation["path"] for operation in raised][1:] == [
         "/spec/rules/1/backendRefs",
         "/metadata/annotations/davylamp.dev~1weight",
@@ -182,7 +157,7 @@ def test_a_patch_that_adds_copies_replaces_the_rules_as_a_whole_and_one_beside_t
 
 
 def test_without_names_of_rules_the_marks_tell_the_copies() -> None:
-    stored = unnamed(DIVERTED_)
+    stored = unnamed(SLICED)
     assert seen(stored).diverted == (WOMEN,)
     assert patch(stored, after(stored, ON)) == []
     assert patch(stored, after(stored, HALF)) == []
@@ -202,7 +177,7 @@ def test_without_names_a_rule_of_the_users_with_the_matches_of_a_copy_stays_his(
 
 
 def test_a_raise_keeps_the_slice_with_the_baseline_in_rules_that_appeared_meanwhile_too() -> None:
-    grown = edited(DIVERTED_, lambda m: m["spec"]["rules"].append(rule(baseline(4), path="/a")))
+    grown = edited(SLICED, lambda m: m["spec"]["rules"].append(rule(baseline(4), path="/a")))
     assert seen(grown).diverted == (WOMEN,)
     raised = after(grown, Raise(ATTEMPT, Weight(100)))
     for path in ("/", "/a"):
@@ -214,15 +189,15 @@ def test_a_raise_keeps_the_slice_with_the_baseline_in_rules_that_appeared_meanwh
 
 @pytest.mark.parametrize("weight", [25, 0])
 def test_a_lowering_lowers_the_others_and_leaves_the_slice_where_it_is(weight: int) -> None:
-    down = after(DIVERTED_, Lower(ATTEMPT, Weight(weight), Ruling.CONTINUE))
-    assert down["spec"]["rules"][0] == DIVERTED_["spec"]["rules"][0]
+    down = after(SLICED, Lower(ATTEMPT, Weight(weight), Ruling.CONTINUE))
+    assert down["spec"]["rules"][0] == SLICED["spec"]["rules"][0]
     assert weights(down, 1) == {"credit-fp32": 100 - weight, "credit-int8": weight}
     assert (seen(down).weight, seen(down).diverted) == (Weight(weight), (WOMEN,))
 
 
 def test_a_lowering_takes_traffic_from_a_candidate_that_somebody_put_into_a_copy() -> None:
     def put(*refs: Manifest) -> Manifest:
-        return edited(DIVERTED_, lambda m: m["spec"]["rules"][0].update(backendRefs=list(refs)))
+        return edited(SLICED, lambda m: m["spec"]["rules"][0].update(backendRefs=list(refs)))
 
     for forged, weight in ((put(baseline(20), candidate(80)), 80), (put(candidate(1)), 100)):
         assert (seen(forged).weight, seen(forged).diverted) == (Weight(weight), (ALTERED,))
@@ -236,27 +211,27 @@ def test_a_lowering_takes_traffic_from_a_candidate_that_somebody_put_into_a_copy
 
 
 def test_the_mirror_goes_on_for_the_slice_and_comes_off_with_the_others() -> None:
-    mirrored = after(DIVERTED_, Mirror(ATTEMPT, SHADOW))
+    mirrored = after(SLICED, Mirror(ATTEMPT, SHADOW))
     assert [len(each["filters"]) for each in mirrored["spec"]["rules"]] == [1, 1]
     assert (seen(mirrored).mirroring, seen(mirrored).diverted) == (Extent.ALL, (WOMEN,))
     assert spoken(mirrored) == spoken(after(RUNNING, Mirror(ATTEMPT, SHADOW), ON))
     for off in (Mirror(ATTEMPT, ""), Raise(ATTEMPT, Weight(50), unmirror=True)):
-        assert spoken(after(mirrored, off)) == spoken(DIVERTED_)
+        assert spoken(after(mirrored, off)) == spoken(SLICED)
 
 
 @pytest.mark.parametrize("ending", [[Restore()], [BACK, Restore()], [Raise(ATTEMPT, Weight(0)), Restore()]])
 def test_restore_leaves_nothing_of_a_slice(ending: list[RouteChange]) -> None:
-    assert spoken(after(DIVERTED_, *ending)) == spoken(SIMPLE)
+    assert spoken(after(SLICED, *ending)) == spoken(SIMPLE)
 
 
 def test_a_promotion_leaves_nothing_of_a_slice() -> None:
-    promoted = after(DIVERTED_, Raise(ATTEMPT, Weight(100)), Repoint())
+    promoted = after(SLICED, Raise(ATTEMPT, Weight(100)), Repoint())
     assert promoted["spec"]["rules"] == [rule(candidate(1))]
     assert not read_marks(promoted).present
 
 
 def test_another_attempt_begins_without_slices() -> None:
-    again = after(DIVERTED_, Prepare("a-2"))
+    again = after(SLICED, Prepare("a-2"))
     assert (seen(again).diverted, seen(again).weight, len(again["spec"]["rules"])) == ((), Weight(0), 1)
 
 
@@ -269,7 +244,7 @@ def test_restore_keeps_what_others_changed_around_the_copies() -> None:
         rules.insert(0, rule(backend("admin"), path="/admin"))
         rules.append(rule(backend("blog"), path="/blog"))
 
-    restored = after(edited(DIVERTED_, edit), BACK, Restore())
+    restored = after(edited(SLICED, edit), BACK, Restore())
     assert restored["spec"]["rules"] == [
         rule(backend("admin"), path="/admin"),
         rule(baseline(), timeouts={"request": "5s"}),
@@ -300,7 +275,7 @@ def of_somebody(manifest: Any) -> Manifest:
     ids=["gone", "behind", "copy", "copied", "match more", "header gone", "elsewhere", "twice"],
 )
 def test_an_edit_of_a_copy_is_seen_with_the_name_of_the_editor_and_undone_by_diverting_again(edit: Any) -> None:
-    changed_by_others = of_somebody(edited(DIVERTED_, lambda m: edit(m["spec"]["rules"])))
+    changed_by_others = of_somebody(edited(SLICED, lambda m: edit(m["spec"]["rules"])))
     assert (seen(changed_by_others).diverted, seen(changed_by_others).editor) == ((ALTERED,), "somebody")
     again = after(changed_by_others, ON)
     assert seen(again).diverted == (WOMEN,)
@@ -309,9 +284,9 @@ def test_an_edit_of_a_copy_is_seen_with_the_name_of_the_editor_and_undone_by_div
 
 
 def test_copies_whose_mark_somebody_stripped_are_seen_and_no_raise_gives_the_slice_to_the_candidate() -> None:
-    stripped = edited(DIVERTED_, lambda m: m["metadata"]["annotations"].pop(DIVERTED))
+    stripped = edited(SLICED, lambda m: m["metadata"]["annotations"].pop(DIVERTED))
     assert seen(stripped).diverted == (WOMEN,)
-    assert spoken(after(stripped, HALF)) == spoken(DIVERTED_)
+    assert spoken(after(stripped, HALF)) == spoken(SLICED)
     unreadable = edited(stripped, lambda m: m["spec"]["rules"][0]["matches"][0].pop("headers"))
     assert seen(unreadable).diverted == (ALTERED,)
     with pytest.raises(Conflict, match="divert them again"):
@@ -320,7 +295,7 @@ def test_copies_whose_mark_somebody_stripped_are_seen_and_no_raise_gives_the_sli
 
 
 def test_copies_on_a_route_without_any_marks_are_seen_and_taken_off() -> None:
-    stripped = edited(DIVERTED_, lambda m: m["metadata"].pop("annotations"))
+    stripped = edited(SLICED, lambda m: m["metadata"].pop("annotations"))
     assert seen(stripped).marked
     restored = after(stripped, Restore())
     assert [weights(restored), len(restored["spec"]["rules"])] == [{"credit-fp32": 100, "credit-int8": 0}, 1]
@@ -343,7 +318,7 @@ def test_copies_on_a_route_without_any_marks_are_seen_and_taken_off() -> None:
     ],
 )
 def test_a_mark_that_cannot_be_read_hides_no_copy(damage: str) -> None:
-    damaged = edited(DIVERTED_, lambda m: m["metadata"]["annotations"].update({DIVERTED: damage}))
+    damaged = edited(SLICED, lambda m: m["metadata"]["annotations"].update({DIVERTED: damage}))
     assert seen(damaged).diverted == (WOMEN,)
     assert spoken(after(damaged, Restore())) == spoken(SIMPLE)
 
@@ -358,7 +333,7 @@ def test_only_the_attempt_that_the_route_is_prepared_for_diverts_and_never_after
         after(SIMPLE, ON)
     for change in (ON, OFF):
         with pytest.raises(Conflict, match="Rollback was decided for attempt a-1"):
-            after(DIVERTED_, BACK, change)
+            after(SLICED, BACK, change)
         with pytest.raises(Conflict, match="its epoch is 3, ours 2"):
             after(after(SIMPLE, PREPARE, epoch=3), change, epoch=2)
 
@@ -428,133 +403,3 @@ def test_a_rule_that_stands_first_or_cannot_meet_the_slice_loses_nothing_and_is_
     men = rule(backend("x"), matches=[asking(("x-team", "1"), ("x-sex", "M"))])
     longer = rule(backend("x"), path="/admin")
     assert len(after(route(first, rule(baseline()), men, longer), PREPARE, HALF, ON)["spec"]["rules"]) == 5
-
-
-# Everything at once.
-
-_HEADERS = st.lists(
-    st.sampled_from([("x-sex", "F"), ("x-sex", "M"), ("X-Team", "1")]), max_size=2, unique_by=lambda pair: pair[0]
-)
-_PATHS = st.sampled_from([("PathPrefix", "/"), ("PathPrefix", "/a"), ("Exact", "/a"), ("Exact", "/")])
-
-
-@st.composite
-def _matches(draw: st.DrawFn) -> Manifest:
-    kind, value = draw(_PATHS)
-    match: Manifest = {"path": {"type": kind, "value": value}}
-    if headers := draw(_HEADERS):
-        match["headers"] = [{"type": "Exact", "name": name, "value": text} for name, text in headers]
-    if draw(st.booleans()):
-        match["queryParams"] = [{"type": "Exact", "name": "q", "value": "1"}]
-    return match | draw(st.sampled_from([{}, {}, {"method": "GET"}]))
-
-
-@st.composite
-def _routes(draw: st.DrawFn) -> Manifest:
-    rules = []
-    for number in range(draw(st.integers(1, 4))):
-        refs = draw(st.sampled_from([[], [backend("x", 50)]]))
-        if number == 0 or draw(st.booleans()):
-            refs = [*refs, baseline(draw(st.sampled_from([None, 1, 100])))]
-            if draw(st.booleans()):
-                refs = [candidate(0), *refs]
-        own: Manifest = draw(
-            st.sampled_from([{}, {"filters": []}, {"filters": [FILTER]}, {"timeouts": {"request": "5s"}}])
-        )
-        matches = draw(st.lists(_matches(), max_size=2))
-        rules.append({"matches": matches, "backendRefs": refs} | own)
-    annotated = {"annotations": {"team.example.org/owner": "credit"}} if draw(st.booleans()) else {}
-    return route(*draw(st.permutations(rules)), **annotated)
-
-
-_SLICES = st.sets(st.sampled_from([WOMEN, MEN, TEAM])).map(lambda found: tuple(sorted(found)))
-_ATTEMPTS = st.sampled_from(["a-1", "a-1", "a-1", "a-2"])
-_CHANGES = st.lists(
-    st.one_of(
-        st.builds(Divert, _ATTEMPTS, _SLICES),
-        st.builds(Prepare, _ATTEMPTS),
-        st.builds(Mirror, _ATTEMPTS, st.sampled_from([SHADOW, ""])),
-        st.builds(Raise, _ATTEMPTS, st.sampled_from([Weight(0), Weight(50), Weight(100)]), st.booleans()),
-        st.builds(Lower, _ATTEMPTS, st.builds(Weight, st.integers(0, 100)), st.sampled_from(list(Ruling))),
-    ),
-    max_size=8,
-)
-
-
-def _of(slices: tuple[Diversion, ...], request: Request) -> bool:
-    return any(request.headers.get(each.header.lower()) == each.value for each in slices)
-
-
-def _said(ruled: Any) -> Any:
-    """Return what a rule does to a request, beside the split between the two."""
-    others = [ref for ref in ruled["backendRefs"] if ref["name"] not in {"credit-fp32", "credit-int8"}]
-    return ruled.get("filters") or [], ruled.get("timeouts"), others
-
-
-@settings(max_examples=400, deadline=None)
-@given(_routes(), _SLICES)
-def test_requests_of_a_slice_get_the_baseline_and_no_other_request_notices(
-    before: Manifest, slices: tuple[Diversion, ...]
-) -> None:
-    try:
-        running = after(before, PREPARE, HALF)
-        diverted = after(running, Divert(ATTEMPT, slices))
-    except SpecError:
-        return
-    for request in every_request():
-        was, now = taker(running, request), taker(diverted, request)
-        split = was is not None and any(ref["name"] == "credit-int8" for ref in was["backendRefs"])
-        if not (split and _of(slices, request)):
-            assert now == was
-            continue
-        had = {ref["name"]: ref["weight"] for ref in was["backendRefs"]}
-        gets = {ref["name"]: ref["weight"] for ref in now["backendRefs"]}
-        assert "credit-int8" not in gets
-        assert gets["credit-fp32"] == had["credit-fp32"] + had["credit-int8"]
-        assert _said(now) == _said(was)
-
-
-@settings(max_examples=400, deadline=None)
-@given(_routes(), _CHANGES, st.booleans())
-def test_whatever_is_diverted_restore_gives_the_route_back_byte_for_byte(
-    before: Manifest, changes: list[RouteChange], names: bool
-) -> None:
-    manifest: Any = after(before, PREPARE)
-    for change in changes:
-        given_to = copy.deepcopy(manifest)
-        try:
-            result = after(manifest, change)
-        except (SpecError, Conflict):
-            continue
-        assert manifest == given_to, "a change must not alter what it was given"
-        assert jsonpatch.apply_patch(given_to, patch(manifest, result)) == result
-        manifest = result if names else unnamed(result)
-        assert patch(manifest, after(manifest, change)) == []
-        found = seen(manifest)
-        if isinstance(change, Divert):
-            assert found.diverted == change.slices
-        assert ALTERED not in found.diverted
-        for request in every_request():
-            if _of(found.diverted, request) and (ruled := taker(manifest, request)):
-                assert BASELINE.name not in str(ruled) or "credit-int8" not in str(ruled)
-    restored = after(manifest, Restore())
-    assert jsonpatch.apply_patch(manifest, patch(manifest, restored)) == restored
-    assert spoken(restored) == spoken(before)
-
-
-@settings(max_examples=200, deadline=None)
-@given(_routes(), _SLICES, st.sets(st.sampled_from(NAMES)))
-def test_whatever_marks_are_stripped_no_copy_is_left_behind(
-    before: Manifest, slices: tuple[Diversion, ...], gone: set[str]
-) -> None:
-    try:
-        diverted = after(before, PREPARE, HALF, Divert(ATTEMPT, slices))
-    except SpecError:
-        return
-    unmarked = edited(diverted, lambda m: [m["metadata"]["annotations"].pop(name, None) for name in gone])
-    restored = after(unmarked, Restore())
-    assert [each["matches"] for each in restored["spec"]["rules"]] == [
-        each["matches"] for each in before["spec"]["rules"]
-    ]
-    assert NAMED not in str(restored)
-    assert DIVERTED not in restored["metadata"].get("annotations", {})
