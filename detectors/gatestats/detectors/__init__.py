@@ -7,5 +7,5 @@ Rule 3: no result holds NaN. A value that exists and is infinite is infinite, an
 
 `divergences` (PSI, KL, JS), `distances` (KS, Wasserstein), `contingency` (chi-square, G), `control_charts` (EWMA,
 CUSUM, Page-Hinkley), `z_scores`, `intervals` (Jeffreys, Newcombe), `bootstrap` (BCa), `multiplicity`, `calibration`,
-`group_rates`. They need scipy and are imported one by one: `import gatestats` does not pay for them.
+`ranking` (AUC), `group_rates`. Most need scipy; they are imported one by one: `import gatestats` does not pay.
 """

@@ -11,6 +11,7 @@ law is that of binomial counts; statistics.md 4.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr
@@ -88,6 +89,23 @@ class CalibrationError:
 
 
 @dataclass(frozen=True, slots=True)
+class ErrorRange:
+    """The expected calibration error where only the bins of confidences are known, not their sums.
+
+    Parameters
+    ----------
+    middle
+        If every confidence lay in the middle of its bin, 0..1.
+    low, high
+        The least and the most that it can be, whatever the bins hide.
+    """
+
+    middle: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class ResidualGap:
     """How much more the candidate's outcomes exceed its confidences than the baseline's do, in one bin.
 
@@ -153,6 +171,35 @@ def calibration_error(
         p_value=p_value(redrawn, error),
         undefined=tuple(_empty(index, "no predictions") for index, each in enumerate(bins) if not each.total),
     )
+
+
+def error_range(totals: Sequence[int], outcomes: Sequence[int], edges: Sequence[float]) -> ErrorRange | NoData:
+    """Return between which values the expected calibration error lies; fixed n, and without a law under H0.
+
+    Parameters
+    ----------
+    totals
+        Predictions with a known outcome by bin, shape (K,), K >= 1.
+    outcomes
+        How many of them came true, 0..total.
+    edges
+        Edges of the bins, in 0..1, strictly increasing, shape (K + 1,).
+    """
+    if not len(totals) == len(outcomes) == len(edges) - 1:
+        raise ValueError(f"{len(edges)} edges lie around bins, got {len(totals)} totals and {len(outcomes)} outcomes")
+    if not (edges[0] >= 0 and edges[-1] <= 1 and all(low < high for low, high in pairwise(edges))):
+        raise ValueError(f"edges must increase strictly within 0..1, got {tuple(edges)}")
+    low, middle, high = 0.0, 0.0, 0.0
+    for total, outcome, (left, right) in zip(totals, outcomes, pairwise(edges), strict=True):
+        refuse_bad_count("total", total)
+        refuse_bad_count("outcomes", outcome, total)
+        low += max(0.0, left * total - outcome, outcome - right * total)
+        middle += abs(outcome - (left + right) / 2 * total)
+        high += max(outcome - left * total, right * total - outcome)
+    number = sum(totals)
+    if not number:
+        return NoData("no bin holds a prediction with a known outcome")
+    return ErrorRange(middle / number, low / number, high / number)
 
 
 def residual_gaps(baseline: Sequence[ConfidenceBin], candidate: Sequence[ConfidenceBin]) -> ResidualGaps | NoData:

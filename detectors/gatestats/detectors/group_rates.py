@@ -1,4 +1,4 @@
-"""Whether a model treats groups alike: equalised odds, demographic parity, counterfactual flips.
+"""Whether a model treats groups alike: equalised odds, demographic parity, any rate by group, counterfactual flips.
 
 The largest difference between groups is not 0 for a fair model: with three groups of 100 and a rate of one half it is
 0.084 on average. So each is reported with its mean under H0, "all groups have one rate", requests independent. Fixed n.
@@ -32,6 +32,10 @@ class GroupRate(StrEnum):
     FALSE_POSITIVE = "FalsePositive"
     #: (TP + FP) / all: approved.
     SELECTION = "Selection"
+    #: TP / (TP + FP): deserving among those approved.
+    PRECISION = "Precision"
+    #: (TP + TN) / all: judged rightly.
+    ACCURACY = "Accuracy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +208,13 @@ _COUNTED: Final[Mapping[GroupRate, Callable[[Confusion], tuple[int, int]]]] = {
     GroupRate.TRUE_POSITIVE: lambda group: (group.true_positives, group.true_positives + group.false_negatives),
     GroupRate.FALSE_POSITIVE: lambda group: (group.false_positives, group.false_positives + group.true_negatives),
     GroupRate.SELECTION: _selected,
+    GroupRate.PRECISION: lambda group: (group.true_positives, _selected(group)[0]),
+    GroupRate.ACCURACY: lambda group: (group.true_positives + group.true_negatives, _selected(group)[1]),
 }
 _AMONG: Final[Mapping[GroupRate, str]] = {
     GroupRate.TRUE_POSITIVE: "positives",
     GroupRate.FALSE_POSITIVE: "negatives",
     GroupRate.SELECTION: "counts",
+    GroupRate.PRECISION: "positive decisions",
+    GroupRate.ACCURACY: "counts",
 }

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -8,8 +9,10 @@ from hypothesis import strategies as st
 from gatestats.detectors.calibration import (
     CalibrationError,
     ConfidenceBin,
+    ErrorRange,
     ResidualGaps,
     calibration_error,
+    error_range,
     residual_gaps,
 )
 from gatestats.detectors.inputs import NoData, Undefined
@@ -131,3 +134,36 @@ def test_nothing_about_calibration_holds_nan(counters: list[tuple[int, float, in
     assert not has_nan(result)
     assert isinstance(result, NoData) or 0 <= result.error <= 1 + 1e-9
     assert not has_nan(residual_gaps(made, made[::-1]))
+
+
+def test_bins_without_sums_of_confidences_leave_a_range() -> None:
+    # of ten in 0.2..0.4 one came true: 0.1 to 0.3 off, from the middle 0.2; of ten in 0.6..1.0 eight: 0 to 0.2, and 0
+    result = error_range([10, 0, 10], [1, 0, 8], [0.2, 0.4, 0.6, 1.0])
+    assert isinstance(result, ErrorRange)
+    assert (result.low, result.middle, result.high) == pytest.approx((0.05, 0.1, 0.25))
+    assert error_range([0], [0], [0.0, 1.0]) == NoData("no bin holds a prediction with a known outcome")
+
+
+@given(st.lists(bins, min_size=3, max_size=3))
+@settings(max_examples=60)
+def test_the_range_holds_the_error_of_any_confidences_in_their_bins(counters: list[tuple[int, float, int]]) -> None:
+    edges = [0.0, 0.2, 0.7, 1.0]
+    made = []
+    for (total, confidence, outcomes), (low, high) in zip(counters, itertools.pairwise(edges), strict=True):
+        mean = low + (high - low) * confidence / total if total else 0.0
+        made.append(ConfidenceBin(total, mean * total, outcomes))
+    within = error_range([each[0] for each in counters], [each[2] for each in counters], edges)
+    result = calibration_error(made, draws=99)
+    if isinstance(within, NoData):
+        assert result == within
+        return
+    assert within.low - 1e-9 <= known(result).error <= within.high + 1e-9
+
+
+def test_bad_bins_of_a_range_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 edges lie around bins, got 2 totals and 1 outcomes"):
+        error_range([1, 1], [1], [0.0, 1.0])
+    with pytest.raises(ValueError, match=r"edges must increase strictly within 0..1, got \(0.0, 1.5\)"):
+        error_range([1], [1], [0.0, 1.5])
+    with pytest.raises(ValueError, match=r"outcomes must be a whole number in 0..1, got 2"):
+        error_range([1], [2], [0.0, 1.0])
