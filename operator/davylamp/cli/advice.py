@@ -126,6 +126,16 @@ ADVICE: Final[Mapping[Reason, Advice]] = MappingProxyType(
             "Find out who took the mirror off: a GitOps tool has to ignore .spec.rules[].filters of the route. Put it "
             "back, or take the shadow step out.",
         ),
+        Reason.SLICE_ROLLED_BACK: Advice(
+            "The slice that is named gets the baseline until the attempt ends; the others stay where they are, and "
+            "the candidate is not promoted.",
+            "Deploy a candidate that serves the slice as well, or delete the ModelRollout to give the baseline its "
+            "whole route back.",
+        ),
+        Reason.SLICE_TOO_SMALL: Advice(
+            "The rollout is held until the slices that are named have enough pairs.",
+            "Wait for labels, lower slices.minSupport, or write slices.whenTooSmall: Report to go on without them.",
+        ),
         Reason.PAUSED_BY_SPEC: Advice(
             "Nothing rises; rolling back goes on.", "Set spec.paused to false when the rollout may go on."
         ),

@@ -106,6 +106,7 @@ def plan(  # noqa: PLR0913 - each parameter is an option
     from davylamp.offline.prediction import forecast
     from davylamp.offline.shadow_steps import in_the_shadow
     from davylamp.offline.simulation import Simulator
+    from davylamp.offline.slice_needs import of_slices
     from davylamp.offline.subject import subject_of
 
     _check(simulate, plot)
@@ -114,7 +115,9 @@ def plan(  # noqa: PLR0913 - each parameter is an option
     try:
         subject = subject_of(manifests([*(file or ()), *(policy or ())]), namespace, name)
         demand, traffic = _demand(subject, given, origin, (begin, end))
-        demand = replace(demand, remarks=(*demand.remarks, *in_the_shadow(subject.blueprint.plan, demand.requests)))
+        asked = subject.blueprint.plan
+        remarks = (*demand.remarks, *in_the_shadow(asked, demand.requests), *of_slices(asked))
+        demand = replace(demand, remarks=remarks)
         seen = forecast(subject.plan, demand)
         simulator = Simulator(subject.plan, demand, traffic)
         samples = _simulated(seen, simulator, simulate, seed) if simulate else {}

@@ -78,6 +78,12 @@ def slice_text(gate: Gate, effect: SliceEffect, stream: str = "") -> str:
     return f"{text}{_limits(effect, difference)}, {effect.pairs:,} pairs"
 
 
+def slice_words(measure: SliceMeasure) -> str:
+    """Return what people call a measure."""
+    gap = " against everybody else's" if measure in _GAPS else ""
+    return f"{_RATES.get(measure, 'true positive and true negative rate')}{gap}"
+
+
 def _rate(measure: SliceMeasure, stream: str) -> str:
     if measure is not SliceMeasure.EQUALIZED_ODDS:
         return _RATES[measure]
