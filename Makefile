@@ -68,6 +68,10 @@ bench-statistics: venv ## Measure what the statistics promise, beside other tool
 bench-shadow: venv ## Measure how many pairs a second one core compares, and an overload (REPORT=file.json, MINUTES=10)
 	@$(PY) -m e2e.bench.shadow $(if $(REPORT),--report '$(REPORT)') $(if $(MINUTES),--overload $(MINUTES))
 
+.PHONY: bench-fuzz
+bench-fuzz: venv ## Break inputs of every parser of the comparator (INPUTS=100000 for each, REPORT=file.json)
+	@$(PY) -m e2e.bench.fuzz_formats $(if $(INPUTS),--inputs $(INPUTS)) $(if $(REPORT),--report '$(REPORT)')
+
 .PHONY: bench-live-path
 bench-live-path: lab-programs ## Measure what mirroring costs live requests, whatever the comparator does (REPORT=file.json)
 	@$(WITH_NAMESPACES) $(PY) -m e2e.bench.live_path $(if $(REPORT),--report '$(REPORT)')

@@ -34,9 +34,16 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 class PostgreSQL:
-    """A server that runs within a ``with``."""
+    """A server that runs within a ``with``.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    durable
+        Whether a commit is on disk, which matters only where the server itself is killed, or measured.
+    """
+
+    def __init__(self, *, durable: bool = True) -> None:
+        self._durable = durable
         # Short, for the path of a socket has at most 107 bytes.
         self._folder = Path(tempfile.mkdtemp(prefix="davylamp-pg-"))
         self._log = self._folder / "log"
@@ -50,12 +57,13 @@ class PostgreSQL:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.stop()
+        self.stop(signal.SIGQUIT)
         shutil.rmtree(self._folder)
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         options = {"listen_addresses": "", "unix_socket_directories": str(self._folder), "max_connections": "60"}
+        options["fsync"] = "on" if self._durable else "off"
         words = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

@@ -12,10 +12,13 @@ from typing import Any, Final, Self
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from davylamp.shadow.captures_key import HEADER
 from e2e.lab import Lab, Part, rendering
 from e2e.lab.component import Component
 
 NAME: Final = "davylamp-shadow"
+#: What captured pairs are shown for.
+KEY: Final = "the-key-of-the-stage"
 ADMIN_PORT: Final = 8080
 
 _MANIFESTS: Final = Path(__file__).parents[2] / "manifests" / "comparator"
@@ -91,7 +94,10 @@ class Comparator:
         """Install what is not installed, start what does not run, and return when it serves and is scraped."""
         if self._process is None:
             install(self._lab, self._namespace, self._address)
-            self._process = comparator(self._lab, self._namespace, self._address)
+            file = self._lab.files.file(f"captures-key-{self._namespace}")
+            file.write_text(KEY, encoding="utf-8")
+            environment = {"DAVYLAMP_CAPTURES_KEY_FILE": str(file)}
+            self._process = comparator(self._lab, self._namespace, self._address, environment)
         self._process.start()
         # Prometheus takes seconds to know of a target: as long as the process takes to start.
         self._lab.scrape("comparator", scraped(self._namespace, self._address), within=timedelta(seconds=60))
@@ -153,7 +159,7 @@ def _ready(address: str) -> bool:
 def _read(address: str, path: str) -> tuple[int, str]:
     connection = http.client.HTTPConnection(address, ADMIN_PORT, timeout=10)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers={HEADER: KEY})
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
     finally:

@@ -56,6 +56,10 @@ class NotThereError(FailureError):
     """The API server says that there is no such object."""
 
 
+class TurnedAwayError(FailureError):
+    """What stands behind the API server's proxy refuses, and says why."""
+
+
 class Cluster:
     """What the command line reads of a cluster. Every failure is a `FailureError` with what to do."""
 
@@ -105,7 +109,13 @@ class Cluster:
             text = f"{ref.kind.value} {ref.name} cannot be understood: {shortened(str(error), _SHOWN)}"
             raise FailureError(text, ExitCode.WRONG) from error
 
-    def fetch(self, path: str, what: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def fetch(
+        self,
+        path: str,
+        what: str,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
         """Return the JSON object at a path of the API server.
 
         Parameters
@@ -114,14 +124,15 @@ class Cluster:
             Made of names that the API server has given.
         what
             What is done, as a failure names it.
-        query
+        query, headers
             Of the request.
         """
         caller = self._connection.client
 
         def get(where: str, _request_timeout: tuple[float, float]) -> Any:
             asked = caller.param_serialize(
-                "GET", where, query_params=list((query or {}).items()), header_params={"Accept": "application/json"},
+                "GET", where, query_params=list((query or {}).items()),
+                header_params={"Accept": "application/json", **(headers or {})},
                 auth_settings=["BearerToken"],
             )  # fmt: skip
             answer = caller.call_api(*asked, _request_timeout=_request_timeout)
@@ -204,6 +215,8 @@ class Cluster:
 
     def _failure(self, error: Exception, what: str, namespace: str | None) -> FailureError:
         if isinstance(error, client.ApiException) and error.status:
+            if said := _said_behind(error):
+                return TurnedAwayError(f"cannot {what}: {said}", ExitCode.REFUSED)
             return _refusal(error, what, namespace)
         reason = getattr(error, "reason", None) or error
         text = f"the API server {self._connection.server} cannot be reached: {shortened(str(reason), _SHOWN)}"
@@ -245,3 +258,11 @@ def _refusal(error: client.ApiException, what: str, namespace: str | None) -> Fa
             return FailureError(
                 f"cannot {what}: the API server has a fault of its own ({status})", ExitCode.UNREACHABLE
             )
+
+
+def _said_behind(error: client.ApiException) -> str:
+    """Return what a comparator says in its refusal; empty if this is the API server's own."""
+    try:
+        return shortened(str(json.loads(error.body or "")["error"]), 2 * _SHOWN) if error.status == 403 else ""
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from davylamp.api.v1alpha1.convert import read_spec, settings_of
 from davylamp.api.v1alpha1.shadow import Comparator, Shadow
-from davylamp.cli.cluster import Cluster, NotThereError
+from davylamp.cli.cluster import Cluster, NotThereError, TurnedAwayError
 from davylamp.cli.diff_view import Example, captured
 from davylamp.cli.failure import ExitCode, FailureError
 from davylamp.cli.live import read_policy
 from davylamp.errors import SpecError
+from davylamp.shadow.captures_key import FIELD, HEADER, SECRET, creation
 
 _ADMIN: Final = "admin"
 _SLICES: Final = "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices"
@@ -52,12 +54,14 @@ def captures(cluster: Cluster, name: str) -> Captures:
             f"{name} keeps no pairs: set shadow.capture.pairs, and in shadow.capture.redact what is blotted out",
             ExitCode.REFUSED,
         )
-    namespace = cluster.namespace
+    namespace, key = cluster.namespace, _key(cluster)
     path = f"captures/{namespace}/{name}"
     try:
         pods = _pods(cluster, service)
-        found = [_pairs(cluster, f"/api/v1/namespaces/{namespace}/pods/{pod}/proxy/{path}") for pod in pods]
+        found = [_pairs(cluster, f"/api/v1/namespaces/{namespace}/pods/{pod}/proxy/{path}", key) for pod in pods]
         partly = ""
+    except TurnedAwayError:
+        raise
     except FailureError as failure:
         if failure.code is not ExitCode.REFUSED:
             raise
@@ -65,7 +69,9 @@ def captures(cluster: Cluster, name: str) -> Captures:
     if not found:
         url = f"/api/v1/namespaces/{namespace}/services/{service}:{_ADMIN}/proxy/{path}"
         try:
-            found = [_pairs(cluster, url)]
+            found = [_pairs(cluster, url, key)]
+        except TurnedAwayError:
+            raise
         except FailureError as failure:
             raise FailureError(f"{failure} (it takes the right get on services/proxy)", failure.code) from failure
         partly = partly or f"Service {service} has no pods that are known, so it was asked itself"
@@ -80,6 +86,33 @@ def _comparator(cluster: Cluster, rollout: dict[str, Any]) -> tuple[str, bool]:
         raise FailureError(f"its settings cannot be understood: {error}", ExitCode.WRONG) from error
     shadow = settings.shadow or Shadow()
     return (shadow.comparator or Comparator()).name, shadow.capture is not None and shadow.capture.pairs > 0
+
+
+def _key(cluster: Cluster) -> str:
+    """Return the key that comparators show pairs for, as the user's own rights let it be read."""
+    path = f"/api/v1/namespaces/{cluster.namespace}/secrets/{SECRET}"
+    try:
+        secret = cluster.fetch(path, f"get secret {SECRET}")
+    except NotThereError as missing:
+        text = f"pairs are shown to those who may read the Secret {SECRET}, and there is none: "
+        raise FailureError(text + creation(cluster.namespace), ExitCode.REFUSED) from missing
+    except FailureError as failure:
+        if failure.code is not ExitCode.REFUSED:
+            raise
+        text = f"{failure} (pairs are shown to those who may get the Secret {SECRET})"
+        raise FailureError(text, failure.code) from failure
+    try:
+        return _as_header(base64.b64decode(secret["data"][FIELD], validate=True))
+    except (LookupError, TypeError, ValueError) as error:
+        text = f"the Secret {SECRET} has no {FIELD} that can be sent: {creation(cluster.namespace)}"
+        raise FailureError(text, ExitCode.REFUSED) from error
+
+
+def _as_header(key: bytes) -> str:
+    text = key.decode("ascii").strip()
+    if not text.isprintable():
+        raise ValueError
+    return text
 
 
 def _pods(cluster: Cluster, service: str) -> list[str]:
@@ -97,9 +130,9 @@ def _of_slice(found: dict[str, Any]) -> Iterator[str]:
             yield f"{target['name']}:{ports[0]}"
 
 
-def _pairs(cluster: Cluster, path: str) -> list[Example]:
+def _pairs(cluster: Cluster, path: str, key: str) -> list[Example]:
     try:
-        answer = cluster.fetch(path, "get the captured pairs")
+        answer = cluster.fetch(path, "get the captured pairs", headers={HEADER: key})
     except NotThereError:
         # This replica does not serve the rollout now.
         return []

@@ -70,7 +70,8 @@ class ComparatorProcess:
         self._changed = asyncio.Event()
         self._choice = Choice(settings.service)
         self._refused: frozenset[Refused] = frozenset()
-        self.comparator = Comparator(compare, redact=redact, ports=Ports(settings.host, settings.port))
+        ports = Ports(settings.host, settings.port, captures_key=settings.captures_key_file)
+        self.comparator = Comparator(compare, redact=redact, ports=ports)
         registry = self.comparator.registry
         self._api_errors = Counter(
             "davylamp_shadow_api_errors", "Failed requests to the API server.", ("kind",), registry=registry

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -18,6 +19,8 @@ COMPARATOR_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
         "DAVYLAMP_LOG_FORMAT": "json or console",
         "DAVYLAMP_RESOLVE_ENDPOINTS": "whether variants are called at the endpoints of their Services (true), and not "
         "by the names of these, as where there is no cluster DNS",
+        "DAVYLAMP_CAPTURES_KEY_FILE": "file with the key that captured pairs are shown for; without one they "
+        "are shown to nobody",
     }
 )
 _SERVICE: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
@@ -39,6 +42,8 @@ class ComparatorSettings:
         ``json`` or ``console``.
     resolve_endpoints
         Whether variants are called at the endpoints of their Services, and not by the names of these.
+    captures_key_file
+        File with the key that captured pairs are shown for; None for nobody.
     relist_every
         Seconds between two full lists, from which a deletion is derived that no watch has shown, >= 1.
     """
@@ -49,6 +54,7 @@ class ComparatorSettings:
     port: int = 8080
     log_format: str = "json"
     resolve_endpoints: bool = False
+    captures_key_file: Path | None = None
     relist_every: int = 30
 
 
@@ -69,11 +75,13 @@ def comparator_settings(environment: Mapping[str, str]) -> ComparatorSettings:
     service = environment.get("DAVYLAMP_SHADOW_SERVICE") or "davylamp-shadow"
     if not _SERVICE.fullmatch(service):
         raise SpecError(f"DAVYLAMP_SHADOW_SERVICE must name a Service, got {service!r}")
+    file = environment.get("DAVYLAMP_CAPTURES_KEY_FILE")
     return ComparatorSettings(
         namespace=namespace_name("DAVYLAMP_NAMESPACE", environment.get("DAVYLAMP_NAMESPACE", "")),
         service=service,
         host=host,
         port=port,
         log_format=log_format_of(environment),
+        captures_key_file=Path(file) if file else None,
         resolve_endpoints=flag(environment, "DAVYLAMP_RESOLVE_ENDPOINTS", "false"),
     )

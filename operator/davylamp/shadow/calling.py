@@ -218,8 +218,9 @@ class _Connection(asyncio.Protocol):
         self._incoming = _Incoming([], bytearray())
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, or a trailer."""
-        self._incoming.headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+        """Take a header; what follows a chunked body is thrown away."""
+        if not self._incoming.begun:
+            self._incoming.headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         """Know how the body ends."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ import structlog
 from aiohttp import web
 
 from davylamp.shadow import admin
+from davylamp.shadow.captures_key import CapturesKey
 from davylamp.shadow.capturing import Redact, keep_nothing
 from davylamp.shadow.doorway import Doorway, Limits
 from davylamp.shadow.lane import Compare, Lane, Means
@@ -36,7 +38,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where the process listens.
+    """Where the process listens, and who may see what it captures.
 
     Parameters
     ----------
@@ -46,11 +48,14 @@ class Ports:
         Port of probes, metrics and captures; 0 picks one.
     grpc_offset
         From a task's port to the port where it takes gRPC; a task whose port is 0 gets free ones for both.
+    captures_key
+        File with the key that captures are behind; None to show them to nobody.
     """
 
     host: str | None = None
     admin: int = 8080
     grpc_offset: int = 100
+    captures_key: Path | None = None
 
 
 @dataclass(slots=True)
@@ -123,9 +128,9 @@ class Comparator:
         OSError
             If the port cannot be had.
         """
-        self._admin, self.admin_port = await admin.serve(
-            self._ports.host, self._ports.admin, self.registry, ready=self._trouble, captures=self._captures
-        )
+        key = CapturesKey(self._ports.captures_key)
+        pages = admin.Pages(self.registry, self._trouble, self._captures, key)
+        self._admin, self.admin_port = await admin.serve(self._ports.host, self._ports.admin, pages)
 
     async def set_tasks(self, tasks: Iterable[Task]) -> None:
         """Serve these rollouts and no others; what is the same stays as it is.

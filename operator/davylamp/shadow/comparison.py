@@ -65,7 +65,7 @@ class Measure(StrEnum):
 
 
 class Unread(StrEnum):
-    """Why two successful answers could not be compared."""
+    """Why the answers of a pair were not compared."""
 
     #: Not what the format asks for; of the baseline, so that nothing is known about the candidate.
     BASELINE_UNREADABLE = "BaselineUnreadable"
@@ -75,6 +75,8 @@ class Unread(StrEnum):
     BASELINE_FAILED = "BaselineFailed"
     #: A variant asked for less (429, RESOURCE_EXHAUSTED): that is about the load of the shadow, not about the model.
     THROTTLED = "Throttled"
+    #: The rollout changed, or ended, while the pair was under way.
+    ABANDONED = "Abandoned"
 
 
 @dataclass(frozen=True, slots=True)

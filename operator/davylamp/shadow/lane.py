@@ -245,14 +245,26 @@ class Lane:
         self._tenancy.release(len(arrived.body))
 
     async def _pair(self, arrived: Arrived, pair: Pair) -> None:
-        task = self.task
         if self._restraint.holds(self._loop.time()):
             self.refuse(Reception.BACKED_OFF)
             return
-        call = await self._call(arrived)
+        try:
+            call = await self._call(arrived)
+        except asyncio.CancelledError:
+            self.refuse(Reception.DROPPED)
+            raise
         if call is None:
             return
         self._tallies.received(Reception.SAMPLED)
+        try:
+            await self._compare(call, pair)
+        except asyncio.CancelledError:
+            # The rollout changed meanwhile: one answer might be of before, the other of after.
+            self._tallies.abandoned()
+            raise
+
+    async def _compare(self, call: Call, pair: Pair) -> None:
+        task = self.task
         outcomes = await self._both(call, pair)
         if _is_quick(call, outcomes, task.rules):
             comparison = self._means.compare(call, *outcomes, task.rules)

@@ -113,6 +113,7 @@ class _Connection(asyncio.Protocol):
     def _reset(self) -> None:
         self._target = b""
         self._headers: list[tuple[str, str]] = []
+        self._headed = False
         self._body = bytearray()
         self._refused: Reception | None = None
 
@@ -183,11 +184,13 @@ class _Connection(asyncio.Protocol):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, or a trailer."""
-        self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+        """Take a header; what follows a chunked body is thrown away uncounted: as a header it might mean anything."""
+        if not self._headed:
+            self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         """Invite the body, where the sender waits for that."""
+        self._headed = True
         self._without_body = 0
         if self._parser.get_http_version() == "1.1" and any(
             name == "expect" and value.lower() == "100-continue" for name, value in self._headers

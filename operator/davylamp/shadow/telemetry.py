@@ -15,6 +15,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.registry import Collector
 
+from davylamp.core.shadow_gates import CONFIDENCE_EDGES, SCORE_EDGES, edge_text
 from davylamp.shadow.buckets import LATENCY_BUCKETS, MEASURES, SHARE_BUCKETS
 from davylamp.shadow.comparison import Comparison, Difference, Unread
 from davylamp.shadow.exchange import Answer, Outcome
@@ -37,8 +38,6 @@ class Side(StrEnum):
     CANDIDATE = "candidate"
 
 
-SCORE_EDGES: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-CONFIDENCE_EDGES: Final = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _ROLLOUT: Final = ("namespace", "rollout")
 _PAIR: Final = (*_ROLLOUT, "pair")
 _P: Final = "davylamp_shadow_"
@@ -180,6 +179,10 @@ class Tallies:
         """Count a pair whose comparison failed in a way that nobody thought of."""
         self._failures.inc()
 
+    def abandoned(self) -> None:
+        """Count a pair that was under way when its rollout changed."""
+        self._incomparable[Unread.ABANDONED].inc()
+
     def compared(self, pair: Pair, comparison: Comparison, outcomes: tuple[Outcome, Outcome], slowdown: float) -> None:
         """Count a pair.
 
@@ -218,14 +221,14 @@ class _PairTallies:
         self._scores = _Crossings(
             telemetry.scored.labels(*labels),
             [telemetry.score.labels(*labels, side.value) for side in sides],
-            {edge: telemetry.score_raised.labels(*labels, str(edge)) for edge in SCORE_EDGES},
-            {edge: telemetry.score_lowered.labels(*labels, str(edge)) for edge in SCORE_EDGES},
+            {edge: telemetry.score_raised.labels(*labels, edge_text(edge)) for edge in SCORE_EDGES},
+            {edge: telemetry.score_lowered.labels(*labels, edge_text(edge)) for edge in SCORE_EDGES},
         )
         self._confidences = _Crossings(
             telemetry.confident.labels(*labels),
             [telemetry.confidence.labels(*labels, side.value) for side in sides],
-            {edge: telemetry.confidence_raised.labels(*labels, str(edge)) for edge in CONFIDENCE_EDGES},
-            {edge: telemetry.confidence_lowered.labels(*labels, str(edge)) for edge in CONFIDENCE_EDGES},
+            {edge: telemetry.confidence_raised.labels(*labels, edge_text(edge)) for edge in CONFIDENCE_EDGES},
+            {edge: telemetry.confidence_lowered.labels(*labels, edge_text(edge)) for edge in CONFIDENCE_EDGES},
         )
 
     def time(self, first: Outcome, second: Outcome, slowdown: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ CAPTURING: Final = {"capture": {"pairs": 10, "redact": []}, "comparator": {"name
 ROLLOUT: Final = "/apis/davylamp.dev/v1alpha1/namespaces/ml/modelrollouts/credit"
 SLICES: Final = "/apis/discovery.k8s.io/v1/namespaces/ml/endpointslices"
 SERVICE: Final = "/api/v1/namespaces/ml/services/mine:admin/proxy/captures/ml/credit"
+SECRET: Final = "/api/v1/namespaces/ml/secrets/davylamp-shadow-captures"
+KEY: Final = "correct-horse-battery"
+KEPT_KEY: Final = {"data": {"key": base64.b64encode(KEY.encode()).decode()}}
 
 
 def pod_path(name: str) -> str:
@@ -50,10 +54,14 @@ def kept(label: str, **more: Any) -> Object:
 def cluster(folder: Path, answers: dict[str, Any], asked: list[str] | None = None) -> Iterator[list[str]]:
     """Serve an API server, and yield the options that lead to it."""
 
-    def answer(path: str, _: dict[str, str], __: bytes) -> tuple[int, bytes]:
+    known = {SECRET: KEPT_KEY} | answers
+
+    def answer(path: str, headers: dict[str, str], _: bytes) -> tuple[int, bytes]:
         if asked is not None:
             asked.append(path)
-        found = answers.get(path.partition("?")[0], (404, {"kind": "Status"}))
+        found = known.get(path.partition("?")[0], (404, {"kind": "Status"}))
+        if "/proxy/" in path and headers.get("x-davylamp-captures-key") != KEY:
+            found = (403, {"error": "the key is wrong"})
         status, body = found if isinstance(found, tuple) else (200, found)
         return status, body if isinstance(body, bytes) else json.dumps(body).encode()
 
@@ -88,8 +96,8 @@ def test_every_ready_replica_is_asked_and_pairs_are_shown_side_by_side(
     with cluster(tmp_path, answers, asked) as words:
         done = call(capsys, *words)
     assert done.code == 0
-    assert asked[1] == f"{SLICES}?labelSelector=kubernetes.io/service-name%3Dmine"
-    assert asked[2:] == [pod_path("a"), pod_path("b")]
+    assert asked[1:3] == [SECRET, f"{SLICES}?labelSelector=kubernetes.io/service-name%3Dmine"]
+    assert asked[3:] == [pod_path("a"), pod_path("b")]
     rows = [line.split() for line in done.out.splitlines() if "['label']" in line]
     assert rows == [["$['label']", '"good"', '"bad"'], ["$['label']", '"good"', '"worse"']]
     assert "POST /invocations, id-bad" in done.out
@@ -172,3 +180,36 @@ def test_an_api_server_that_fails_is_not_taken_for_a_refusal(
     done = ended(capsys, tmp_path, {SLICES: (500, {})})
     assert done.code == 4
     assert "cannot list endpointslices: the API server has a fault of its own (500)" in done.err
+
+
+@pytest.mark.parametrize("slices_", [slices(endpoint("a")), {"items": []}])
+def test_a_comparator_that_knows_another_key_is_told_in_its_own_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], slices_: Object
+) -> None:
+    other = {"data": {"key": base64.b64encode(b"another key").decode()}}
+    done = ended(capsys, tmp_path, {SECRET: other, SLICES: slices_})
+    assert (done.code, done.err) == (5, "davylamp: cannot get the captured pairs: the key is wrong\n")
+
+
+@pytest.mark.parametrize("data", [None, {}, {"other": "eA=="}, {"key": "no base64"}, {"key": "/w=="}, {"key": "YQpi"}])
+def test_a_secret_without_a_key_that_can_be_sent_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], data: Object | None
+) -> None:
+    done = ended(capsys, tmp_path, {SECRET: {"data": data}})
+    assert done.code == 5
+    assert "the Secret davylamp-shadow-captures has no key that can be sent: create it with kubectl" in done.err
+
+
+def test_without_the_secret_or_the_right_to_read_it_nothing_is_asked_of_comparators(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for answer, said in (
+        ((404, {"kind": "Status"}), "there is none: create it with kubectl create secret generic"),
+        ((403, {"kind": "Status"}), "pairs are shown to those who may get the Secret davylamp-shadow-captures"),
+        ((500, {}), "the API server has a fault of its own"),
+    ):
+        asked: list[str] = []
+        answers = {ROLLOUT: rollout(shadow=CAPTURING), SECRET: answer}
+        with cluster(tmp_path, answers, asked) as words:
+            assert said in call(capsys, *words).err
+        assert asked == [ROLLOUT, SECRET]

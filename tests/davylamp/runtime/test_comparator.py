@@ -23,9 +23,11 @@ from davylamp.errors import SpecError
 from davylamp.runtime.comparator import ComparatorProcess, main, redact
 from davylamp.runtime.comparator_settings import ComparatorSettings
 from davylamp.runtime.comparator_watch import Collection
+from davylamp.shadow.captures_key import HEADER
 from e2e.lab import Lab
 from tests.davylamp.runtime.mirroring import rollout, status
 from tests.davylamp.runtime.waiting import eventually, eventually_so
+from tests.davylamp.shadow.servers import KEY, key_file
 from tests.support.installation import kustomized
 
 Object = dict[str, Any]
@@ -153,9 +155,11 @@ def serves(process: ComparatorProcess, premises: Premises, name: str = "credit")
     return process.comparator.ports_of(premises.namespace, name) is not None
 
 
-async def fetched(process: ComparatorProcess, premises: Premises, path: str) -> tuple[int, str]:
+async def fetched(
+    process: ComparatorProcess, premises: Premises, path: str, headers: dict[str, str] | None = None
+) -> tuple[int, str]:
     url = f"http://{premises.host}:{process.comparator.admin_port}{path}"
-    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:
         return answer.status, await answer.text()
 
 
@@ -195,10 +199,12 @@ async def test_a_rollout_that_ends_is_left_at_once(premises: Premises, end: str)
         await eventually(lambda: not serves(process, premises), "it is left")
 
 
-async def test_requests_are_answered_by_both_variants_and_the_pairs_are_counted(premises: Premises) -> None:
+async def test_requests_are_answered_by_both_variants_and_the_pairs_are_counted(
+    premises: Premises, tmp_path: Path
+) -> None:
     steps = [{"shadow": {"sample": "100%"}}, {"weight": 20}]
     premises.rollout(steps=steps, shadow={"noise": "0%", "capture": {"pairs": 2, "redact": ["$.model_name"]}})
-    async with comparing(premises.settings) as process:
+    async with comparing(replace(premises.settings, captures_key_file=key_file(tmp_path))) as process:
         await eventually(lambda: serves(process, premises), "it is served")
         await mirrored(premises, 8090, 20)
         labels = {"namespace": premises.namespace, "rollout": "credit", "pair": "candidate"}
@@ -209,7 +215,8 @@ async def test_requests_are_answered_by_both_variants_and_the_pairs_are_counted(
             "credit-fp32": 20,
             "credit-int8": 20,
         }
-        _, text = await fetched(process, premises, f"/captures/{premises.namespace}/credit")
+        assert (await fetched(process, premises, f"/captures/{premises.namespace}/credit"))[0] == 403
+        _, text = await fetched(process, premises, f"/captures/{premises.namespace}/credit", {HEADER: KEY})
         pairs = json.loads(text)["pairs"]
         assert len(pairs) == 2
         assert '"model_name": "[redacted]"' in pairs[0]["candidate"]["text"]

@@ -1,5 +1,7 @@
 """What the comparator is told at its start."""
 
+from pathlib import Path
+
 import pytest
 
 from davylamp.errors import SpecError
@@ -11,9 +13,11 @@ def test_only_the_namespace_must_be_said() -> None:
 
 
 def test_every_variable_sets_something() -> None:
-    values = ("ml", "mine", "127.0.0.2:0", "console", "true")
+    values = ("ml", "mine", "127.0.0.2:0", "console", "true", "/key")
     given = dict(zip(COMPARATOR_VARIABLES, values, strict=True))
-    wanted = ComparatorSettings("ml", "mine", "127.0.0.2", 0, "console", resolve_endpoints=True)
+    wanted = ComparatorSettings(
+        "ml", "mine", "127.0.0.2", 0, "console", resolve_endpoints=True, captures_key_file=Path("/key")
+    )
     assert comparator_settings(given) == wanted
 
 

@@ -7,11 +7,13 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import aiohttp
 
+from davylamp.shadow.captures_key import HEADER
 from davylamp.shadow.capturing import Redact, keep_nothing
 from davylamp.shadow.comparator import Comparator, Ports
 from davylamp.shadow.comparison import Comparison, Difference, Kind, Unread
@@ -22,6 +24,7 @@ from davylamp.shadow.task import Rules, Task
 
 HOST = "127.0.0.1"
 INFER = "/v2/models/credit/infer"
+KEY = "correct-horse-battery"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -100,6 +103,13 @@ def compare(call: Call, first: Outcome, second: Outcome, rules: Rules) -> Compar
     return Comparison(Kind.RAW)
 
 
+def key_file(folder: Path) -> Path:
+    """Write the key of captured pairs, as a Secret brings it."""
+    file = folder / "key"
+    file.write_text(f"{KEY}\n", "utf-8")
+    return file
+
+
 def task(baseline: str, candidate: str, **others: Any) -> Task:
     """Return a task that compares everything, on a free port."""
     values: dict[str, Any] = {"sample": 1.0, "noise": 0.0, "port": 0, **others}
@@ -113,12 +123,13 @@ async def comparing(
     room: Room | None = None,
     redact: Redact = keep_nothing,
     compare: Callable[[Call, Outcome, Outcome, Rules], Comparison] = compare,
+    key: Path | None = None,
 ) -> AsyncIterator[Comparator]:
     """Run a comparator on free ports of loopback."""
     comparator = Comparator(
         compare,
         redact=redact,
-        ports=Ports(HOST, 0),
+        ports=Ports(HOST, 0, captures_key=key),
         patience=patience,
         room=room,
         randomness=Random(7),  # noqa: S311 - the same in every run
@@ -179,10 +190,11 @@ async def received(comparator: Comparator, outcome: str, number: float = 1) -> N
     await counted(comparator, "requests_total", number, outcome=outcome)
 
 
-async def get(comparator: Comparator, path: str, method: str = "GET") -> tuple[int, str]:
+async def get(comparator: Comparator, path: str, method: str = "GET", *, key: str = "") -> tuple[int, str]:
     """Return status and text of the admin port's answer."""
+    headers = {HEADER: key} if key else {}
     async with (
         aiohttp.ClientSession() as session,
-        session.request(method, f"http://{HOST}:{comparator.admin_port}{path}") as answer,
+        session.request(method, f"http://{HOST}:{comparator.admin_port}{path}", headers=headers) as answer,
     ):
         return answer.status, await answer.text()

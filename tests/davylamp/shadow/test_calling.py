@@ -96,13 +96,17 @@ async def test_a_call_without_a_body_says_no_length() -> None:
     ("answer", "body"),
     [
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", b"abc"),
+        (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\ncontent-encoding: gzip\r\n\r\n",
+            b"a",
+        ),
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + OK, b"{}"),
         (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
         (b"HTTP/1.1 302 Found\r\nlocation: http://elsewhere/\r\ncontent-length: 1\r\n\r\nx", b"x"),
         (b"HTTP/1.1 500 Oops\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>", b"<html>"),
         (EVENTS, b"data: 1\n\ndata: [DONE]\n\n"),
     ],
-    ids=["chunked", "informational", "empty", "redirect", "error", "events"],
+    ids=["chunked", "trailers", "informational", "empty", "redirect", "error", "events"],
 )  # fmt: skip
 async def test_an_answer_is_read_whole(answer: bytes, body: bytes) -> None:
     answered = await result(answer)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +11,13 @@ from davylamp.shadow.comparator import Comparator, Ports, loop_factory
 from davylamp.shadow.task import Capture, Replay
 from tests.davylamp.shadow.servers import (
     HOST,
+    KEY,
     OK,
     compare,
     comparing,
     counted,
     get,
+    key_file,
     port,
     received,
     request,
@@ -122,6 +125,7 @@ async def test_a_change_drops_what_waits_and_blames_nobody_for_what_is_under_way
             await comparator.set_tasks([replace(asked, candidate=fine.address)])
 
             assert value(comparator, "requests_total", outcome="Dropped") == 2
+            assert value(comparator, "incomparable_pairs_total", reason="Abandoned") == 1
             assert value(comparator, "held_bytes") == 0
             await send(port(comparator), request(request_id="3"))
             await counted(comparator, "pairs_total", pair="candidate")
@@ -211,20 +215,20 @@ async def test_an_admin_port_that_is_taken_is_an_error() -> None:
             await Comparator(compare, ports=Ports(HOST, running.admin_port)).start()
 
 
-async def test_captured_pairs_are_served_only_where_the_rollout_says_so() -> None:
+async def test_captured_pairs_are_served_only_where_the_rollout_says_so(tmp_path: Path) -> None:
     async with upstream() as first, upstream(OK.replace(b"{}", b"[]")) as second:
         asked = task(first.address, second.address)
-        async with comparing(asked, redact=lambda body, _: body) as comparator:
+        async with comparing(asked, redact=lambda body, _: body, key=key_file(tmp_path)) as comparator:
             await send(port(comparator), request(request_id="1"))
             await counted(comparator, "disagreements_total", pair="candidate")
-            assert (await get(comparator, "/captures/ml/credit"))[0] == 404
-            assert (await get(comparator, "/captures/ml/none"))[0] == 404
+            assert (await get(comparator, "/captures/ml/credit", key=KEY))[0] == 404
+            assert (await get(comparator, "/captures/ml/none", key=KEY))[0] == 404
 
             await comparator.set_tasks([replace(asked, capture=Capture(5))])
-            assert await get(comparator, "/captures/ml/credit") == (200, '{"pairs": []}')
+            assert await get(comparator, "/captures/ml/credit", key=KEY) == (200, '{"pairs": []}')
             await send(port(comparator), request(request_id="2"))
             await counted(comparator, "disagreements_total", 2, pair="candidate")
-            status, text = await get(comparator, "/captures/ml/credit")
+            status, text = await get(comparator, "/captures/ml/credit", key=KEY)
 
             (pair,) = json.loads(text)["pairs"]
             assert (status, pair["baseline"]["text"], pair["candidate"]["text"]) == (200, "{}", "[]")

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -29,11 +30,13 @@ from davylamp.shadow.task import Capture, Replay, Rules
 from davylamp.shadow.telemetry import Tallies, Telemetry
 from tests.davylamp.shadow.servers import (
     INFER,
+    KEY,
     OK,
     compare,
     comparing,
     counted,
     get,
+    key_file,
     port,
     received,
     request,
@@ -462,7 +465,7 @@ async def test_a_rollout_can_end_in_the_middle_of_a_long_comparison() -> None:
         assert value(comparator, "pairs_total", pair="candidate") is None
 
 
-async def test_a_secret_that_a_rule_names_is_never_shown() -> None:
+async def test_a_secret_that_a_rule_names_is_never_shown(tmp_path: Path) -> None:
     answers = []
     for label in (1, 2):
         output = {"name": "label", "shape": [1], "datatype": "INT64", "data": [label], "secret": "hunter2"}
@@ -474,13 +477,16 @@ async def test_a_secret_that_a_rule_names_is_never_shown() -> None:
         upstream(answers[0]) as first,
         upstream(answers[1]) as second,
         comparing(
-            task(first.address, second.address, capture=capture), redact=redact, compare=real_compare
+            task(first.address, second.address, capture=capture),
+            redact=redact,
+            compare=real_compare,
+            key=key_file(tmp_path),
         ) as comparator,
     ):
         await send(port(comparator), request(asked, target=f"{INFER}?key=hunter2"))
         await send(port(comparator), request(asked[:-1], request_id="2"))
         await counted(comparator, "disagreements_total", 2, pair="candidate")
-        status, shown = await get(comparator, "/captures/ml/credit")
+        status, shown = await get(comparator, "/captures/ml/credit", key=KEY)
         _, metrics = await get(comparator, "/metrics")
 
     assert (status, shown.count('"baseline"'), shown.count("[redacted]")) == (200, 2, 11)

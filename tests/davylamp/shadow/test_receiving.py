@@ -34,13 +34,16 @@ async def test_the_host_header_changes_nothing(host: str) -> None:
     assert sink.taken[0].headers[0] == ("host", host)
 
 
-async def test_a_chunked_body_with_trailers_is_put_together() -> None:
+async def test_a_chunked_body_is_put_together_and_its_trailers_are_no_headers() -> None:
     sink = KeepingSink()
     head = b"POST /a HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
     async with listening(sink) as (port, _):
-        assert await send(port, head, b"3\r\nabc\r\n2;note=x\r\n", b"de\r\n0\r\nchecksum: 1\r\n\r\n") == TAKEN
+        tail = b"de\r\n0\r\ncontent-encoding: gzip\r\nx-tenant: b\r\n\r\n"
+        assert await send(port, head, b"3\r\nabc\r\n2;note=x\r\n", tail, request(b"next"), answers=2) == TAKEN * 2
 
     assert sink.taken[0].body == b"abcde"
+    assert sink.taken[0].headers == (("host", "a"), ("transfer-encoding", "chunked"))
+    assert [name for name, _ in sink.taken[1].headers] == ["host", "x-request-id", "content-length"]
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from davylamp.core.shadow_gates import CONFIDENCE_EDGES, SCORE_EDGES
 from davylamp.shadow.buckets import LATENCY_BUCKETS
 from davylamp.shadow.comparison import Comparison, Difference, Kind, Measure, Unread
 from davylamp.shadow.exchange import Answer, Failure, Outcome
 from davylamp.shadow.reception import Reception
-from davylamp.shadow.telemetry import CONFIDENCE_EDGES, SCORE_EDGES, Pair, Tallies, Telemetry
+from davylamp.shadow.telemetry import Pair, Tallies, Telemetry
 
 FAST, SLOW = Outcome(Answer(200, (), b""), 0.100), Outcome(Answer(200, (), b""), 0.1101)
 FAILED = Outcome(Answer(500, (), b""), 0.1)

@@ -22,10 +22,9 @@ from davylamp.core.model import Variant, Verdict
 from davylamp.core.plan import Direction, Gate, LimitMargin, Plan, SignalKind
 from davylamp.core.reading import MatchKind, Reading, Request, Selector, SignalQuery
 from davylamp.core.shadow_evidence import observe_shadow
-from davylamp.core.shadow_gates import DISAGREEMENT, MIRRORED, edge_text
+from davylamp.core.shadow_gates import CONFIDENCE_EDGES, DISAGREEMENT, MIRRORED, SCORE_EDGES, edge_text
 from davylamp.errors import SpecError
 from davylamp.runtime.blueprint import blueprint
-from davylamp.shadow import telemetry
 from davylamp.shadow.comparison import Comparison, Difference, Kind
 from davylamp.shadow.exchange import Answer, Outcome
 from davylamp.shadow.reception import Reception
@@ -107,13 +106,9 @@ def test_edges_are_the_comparators_as_numbers_and_as_text() -> None:
         for sample in family.samples:
             if "edge" in sample.labels:
                 edges.setdefault(sample.name, set()).add(sample.labels["edge"])
-    for what, ours, theirs in (
-        ("score", shadow_plan.SCORE_EDGES, telemetry.SCORE_EDGES),
-        ("confidence", shadow_plan.CONFIDENCE_EDGES, telemetry.CONFIDENCE_EDGES),
-    ):
-        assert ours == theirs
+    for what, wanted in (("score", SCORE_EDGES), ("confidence", CONFIDENCE_EDGES)):
         for move in ("raised", "lowered"):
-            assert edges[f"davylamp_shadow_{what}_{move}_total"] == {edge_text(edge) for edge in ours}
+            assert edges[f"davylamp_shadow_{what}_{move}_total"] == {edge_text(edge) for edge in wanted}
 
 
 def test_a_plan_without_gates_on_shadow_traffic_asks_for_nothing() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from davylamp.shadow.comparison import Comparison, Difference, Measure
 from davylamp.shadow.formats.reading import Array
 from davylamp.shadow.task import Notion
-from tests.davylamp.shadow.bodies import INFER, binary, compared, floats, inference, output
+from e2e.bench.answers import INFER, binary, floats, inference, output
+from tests.davylamp.shadow.bodies import compared
 
 NAN, INF = math.nan, math.inf
 

@@ -9,7 +9,8 @@ import pytest
 from davylamp.shadow.comparing.findings import MOST_ITEMS
 from davylamp.shadow.comparison import Comparison, Difference, Measure
 from davylamp.shadow.task import Notion
-from tests.davylamp.shadow.bodies import INFER, PREDICT, compared, floats, inference, output
+from e2e.bench.answers import INFER, PREDICT, floats, inference, output
+from tests.davylamp.shadow.bodies import compared
 
 
 def rows(first: Any, second: Any, **rules: Any) -> Comparison:

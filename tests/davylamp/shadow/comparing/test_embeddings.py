@@ -11,7 +11,8 @@ from scipy.spatial import distance
 
 from davylamp.shadow.comparison import Comparison, Difference, Kind, Measure
 from davylamp.shadow.task import Notion
-from tests.davylamp.shadow.bodies import compared, embeddings, packed
+from e2e.bench.answers import embeddings, packed
+from tests.davylamp.shadow.bodies import compared
 
 
 def vectors(first: Any, second: Any, **rules: Any) -> Comparison:

@@ -7,19 +7,8 @@ import pytest
 from davylamp.shadow.comparison import Comparison, Difference, Kind, Unread
 from davylamp.shadow.exchange import Answer, Failure
 from davylamp.shadow.task import Notion
-from tests.davylamp.shadow.bodies import (
-    CHAT,
-    GRPC_METHOD,
-    INFER,
-    answer,
-    chat,
-    compared,
-    delta,
-    floats,
-    grpc_answer,
-    grpc_message,
-    stream,
-)
+from e2e.bench.answers import CHAT, GRPC_METHOD, INFER, answer, chat, delta, floats, grpc_answer, grpc_message, stream
+from tests.davylamp.shadow.bodies import compared
 
 GOOD = answer(floats(0.5))
 FAILED: list[Answer | Failure] = [

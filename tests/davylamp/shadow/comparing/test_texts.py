@@ -7,7 +7,8 @@ import pytest
 from davylamp.shadow.comparing.texts import FEWEST_CHARACTERS, MOST_CHARACTERS, MOST_CHARACTERS_IN_ALL
 from davylamp.shadow.comparison import Comparison, Difference, Kind, Measure
 from davylamp.shadow.task import Notion
-from tests.davylamp.shadow.bodies import CHAT, chat, compared, tool_call
+from e2e.bench.answers import CHAT, chat, tool_call
+from tests.davylamp.shadow.bodies import compared
 
 
 def texts(first: str | None, second: str | None, **rules: Any) -> Comparison:

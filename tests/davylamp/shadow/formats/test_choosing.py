@@ -6,16 +6,8 @@ import pytest
 
 from davylamp.shadow.formats.reading import Document, Embeddings, Fault, Raw, Tensors, Texts, Unreadable
 from davylamp.shadow.task import Format, Rules
-from tests.davylamp.shadow.bodies import (
-    GRPC_METHOD,
-    VALID,
-    chat,
-    embeddings,
-    floats,
-    grpc_message,
-    reading,
-    stream,
-)
+from e2e.bench.answers import GRPC_METHOD, VALID, chat, embeddings, floats, grpc_message, stream
+from tests.davylamp.shadow.bodies import reading
 
 
 @pytest.mark.parametrize(

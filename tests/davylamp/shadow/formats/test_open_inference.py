@@ -10,7 +10,8 @@ from davylamp.shadow.exchange import Answer
 from davylamp.shadow.formats.open_inference import JSON_LENGTH
 from davylamp.shadow.formats.reading import Array, Fault, Tensors, Unreadable
 from davylamp.shadow.task import Rules
-from tests.davylamp.shadow.bodies import INFER, answer, binary, inference, output, reading
+from e2e.bench.answers import INFER, answer, binary, inference, output
+from tests.davylamp.shadow.bodies import reading
 
 
 def values(body: Any, place: int = 0) -> Array:

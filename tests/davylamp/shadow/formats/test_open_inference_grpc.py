@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from davylamp.shadow.formats.reading import Fault, Raw, Tensors, Unreadable
-from tests.davylamp.shadow.bodies import GRPC_METHOD, grpc_answer, grpc_message, reading
+from e2e.bench.answers import GRPC_METHOD, grpc_answer, grpc_message
+from tests.davylamp.shadow.bodies import reading
 
 
 @pytest.mark.parametrize(

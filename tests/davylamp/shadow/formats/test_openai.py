@@ -7,7 +7,8 @@ import pytest
 
 from davylamp.shadow.formats.reading import Choice, Embeddings, Fault, Texts, Unreadable
 from davylamp.shadow.task import Rules
-from tests.davylamp.shadow.bodies import CHAT, answer, chat, embeddings, packed, reading, tool_call
+from e2e.bench.answers import CHAT, answer, chat, embeddings, packed, tool_call
+from tests.davylamp.shadow.bodies import reading
 
 COMPLETIONS = "/v1/completions"
 EMBEDDINGS = "/v1/embeddings"

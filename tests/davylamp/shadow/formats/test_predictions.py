@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from davylamp.shadow.formats.reading import Document, Embeddings, Fault, Raw, Tensors, Texts, Unreadable
-from tests.davylamp.shadow.bodies import PREDICT, chat, embeddings, reading
+from e2e.bench.answers import PREDICT, chat, embeddings
+from tests.davylamp.shadow.bodies import reading
 
 INVOCATIONS = "/invocations"
 

@@ -12,7 +12,8 @@ from davylamp.jsonpath import query
 from davylamp.shadow.formats.reading import Document, Fault, Tensors, Unreadable
 from davylamp.shadow.formats.selection import matches
 from davylamp.shadow.task import Rules
-from tests.davylamp.shadow.bodies import answer, reading
+from e2e.bench.answers import answer
+from tests.davylamp.shadow.bodies import reading
 
 ANSWER = {"id": "7", "results": [{"label": "cat", "score": 0.9}, {"label": "dog", "score": 0.25}], "took": 5}
 

@@ -7,7 +7,8 @@ import pytest
 from davylamp.shadow.exchange import Answer
 from davylamp.shadow.formats.event_stream import events
 from davylamp.shadow.formats.reading import Choice, Document, Fault, Reading, Texts, Unreadable
-from tests.davylamp.shadow.bodies import CHAT, STREAM_TYPE, delta, reading, stream
+from e2e.bench.answers import CHAT, STREAM_TYPE, delta, stream
+from tests.davylamp.shadow.bodies import reading
 
 GENERATE = "/v2/models/llm/generate_stream"
 
