@@ -59,26 +59,20 @@ def judge(
     thresholds = limits(plan, attempts, len(diverted))
     slices = {gate.name for gate in plan.slice_gates}
     away = slices - {gate.name for gate in watched(plan, diverted)}
-    log_e = {
-        name: stream.design.log_e(stream.state) for name, stream in evidence.streams.items() if stream.gate not in away
-    }
-    weights = {name: weight for name, weight in stream_weights(plan, evidence.streams).items() if name in log_e}
-    mean = weighted_mean(log_e, weights) if log_e else 0.0
-    reached = min(mean, thresholds.rollback)
-    suspects = _suspects(evidence.streams, log_e, reached) if mean >= thresholds.rollback / 2 else ()
+    streams = {name: stream for name, stream in evidence.streams.items() if stream.gate not in away}
+    log_e = {name: stream.design.log_e(stream.state) for name, stream in streams.items()}
+    weights = stream_weights(plan, evidence.streams)
+    mean = _mean(streams, log_e, weights)
+    suspects = _suspects(streams, log_e, min(mean, thresholds.rollback)) if mean >= thresholds.rollback / 2 else ()
     guilty = suspects if mean >= thresholds.rollback else ()
     reports = tuple(
         report(gate, evidence, Limits(thresholds.rollback, thresholds.promotion, weights), gate.name in guilty)
         for gate in plan.gates
         if gate.name not in away
     )
-    others = [name for name, stream in evidence.streams.items() if stream.gate not in slices]
-    rest = (
-        weighted_mean({name: log_e[name] for name in others}, {name: weights[name] for name in others})
-        if others
-        else 0.0
-    )
     small = too_small(plan, evidence, diverted)
+    others = {name: stream for name, stream in streams.items() if stream.gate not in slices}
+    slices_alone = _mean(others, log_e, weights) < thresholds.rollback
     judgement = Judgement(
         verdicts={each.name: each.verdict for each in reports},
         required=frozenset(each.name for each in reports if each.required and each.name not in small),
@@ -95,9 +89,16 @@ def judge(
         mirrored=evidence.samples.get(MIRRORED, (0, 0))[1],
         mirrored_at=evidence.mirrored_at,
         small=small,
-        regressed_slices=regressed_slices(plan, guilty) if rest < thresholds.rollback else (),
+        regressed_slices=regressed_slices(plan, guilty) if slices_alone else (),
     )
     return judgement, reports
+
+
+def _mean(streams: Mapping[str, Stream], log_e: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Return the evidence of some streams together, by the weights that they have among all."""
+    if not streams:
+        return 0.0
+    return weighted_mean({name: log_e[name] for name in streams}, {name: weights[name] for name in streams})
 
 
 def stream_weights(plan: Plan, streams: Mapping[str, Stream]) -> dict[str, float]:
