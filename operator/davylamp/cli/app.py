@@ -16,6 +16,7 @@ import typer
 from davylamp.cli.calibrate import calibrate
 from davylamp.cli.diff import ENDINGS, diff
 from davylamp.cli.failure import MEANINGS, ExitCode, FailureError
+from davylamp.cli.labels import labels
 from davylamp.cli.options import Context, FindingFormat, Format, Kubeconfig, Name, Namespace, NoColor, Output, Shell
 from davylamp.cli.plan import plan
 from davylamp.cli.replay import replay
@@ -232,6 +233,7 @@ def operator() -> None:
 
 
 app.command(help=shadow_help(), epilog="Exit codes: 0 told to stop; 2 a setting is wrong.")(shadow)
+app.add_typer(labels)
 
 
 def _cluster(kubeconfig: str | None, context: str | None, namespace: str | None) -> Cluster:

@@ -188,7 +188,10 @@ class _FileExporter:
             yield connection
 
     def _take(self) -> bool:
-        lock = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            lock = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as failed:
+            raise Unavailable(f"the database failed: {self._path}: {failed.strerror}") from failed
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -4,7 +4,7 @@ Rule 1: the first label of a request stands. Whether it comes before or after it
 Rule 2: whether a prediction is open and whether a label still waits is a matter of time, not of who tidied up when.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -57,7 +57,7 @@ class Ledger:
         self._changed: dict[tuple[str, str, str], Held] = {}
         self._touched: set[str] = set()
         #: Increments.
-        self.counts: Counter[tuple[Cell, str]] = Counter()
+        self.counts: defaultdict[Cell, Counter[str]] = defaultdict(Counter)
 
     # -- what has changed -------------------------------------------------------------------------------------------
 
@@ -92,10 +92,10 @@ class Ledger:
         held = Held(self._admitted(prediction), served_at, self._now + self._terms.time_to_live)
         known = self._label_of(prediction.id)
         others[held.key] = self._new[held.key] = held
-        self._count(held, CLASSES if prediction.pair.positive is None else BINARY)
-        self.counts[prediction.cell.whole, "received"] += 1
+        self._count(held, (CLASSES if prediction.pair.positive is None else BINARY, 1))
+        self.counts[prediction.cell.whole]["received"] += 1
         if OTHER in held.prediction.slices:
-            self.counts[prediction.cell.whole, "slices_over"] += 1
+            self.counts[prediction.cell.whole]["slices_over"] += 1
         if known is not None:
             self._join(held, known)
         return Taken.NEW
@@ -107,11 +107,11 @@ class Ledger:
         self._end_waiting_in_vain(label.id)
         if waiting := self._waiting.get(label.id):
             arrival = _repeated(waiting.label.label, label.label)
-            self.counts[NOBODY, f"arrival:{arrival}"] += 1
+            self.counts[NOBODY][f"arrival:{arrival}"] += 1
             return arrival
         self._waiting[label.id] = Waiting(label, self._now + self._terms.wait)
         self._touched.add(label.id)
-        self.counts[NOBODY, "waiting_in"] += 1
+        self.counts[NOBODY]["waiting_in"] += 1
         return Arrival.WAITING
 
     def expire(self) -> None:
@@ -137,34 +137,33 @@ class Ledger:
             held.label = label.label
             self._changed[held.key] = held
             arrival = Arrival.LATE
-        self.counts[held.prediction.cell.whole, f"arrival:{arrival}"] += 1
+        self.counts[held.prediction.cell.whole][f"arrival:{arrival}"] += 1
         return arrival
 
     def _join(self, held: Held, label: Label) -> None:
         held.state, held.label = State.JOINED, label.label
         self._changed[held.key] = held
-        whole = held.prediction.cell.whole
-        self.counts[whole, f"arrival:{Arrival.JOINED}"] += 1
+        whole = self.counts[held.prediction.cell.whole]
+        whole[f"arrival:{Arrival.JOINED}"] += 1
         if not held.prediction.pair.comparable:
-            self.counts[whole, "not_comparable"] += 1
-        for key, much in counted(held.prediction.pair, label.label):
-            self._count(held, key, much)
+            whole["not_comparable"] += 1
+        self._count(held, *counted(held.prediction.pair, label.label))
         known_at = min(label.known_at or self._now, self._now)
         delay = min(max(known_at - held.served_at, timedelta(0)), LONGEST_DELAY)
-        self.counts[whole, f"delay:{bucket_of(delay)}"] += 1
-        self.counts[whole, "delay_ms"] += delay // timedelta(milliseconds=1)
+        whole[f"delay:{bucket_of(delay)}"] += 1
+        whole["delay_ms"] += delay // timedelta(milliseconds=1)
 
     def _expire(self, held: Held) -> None:
         held.state = State.EXPIRED
         self._changed[held.key] = held
-        self.counts[held.prediction.cell.whole, "expired"] += 1
+        self.counts[held.prediction.cell.whole]["expired"] += 1
 
     def _label_of(self, request: str) -> Label | None:
         """Return the label of a request if it is known already; a label that waited does so no longer."""
         self._end_waiting_in_vain(request)
         if waiting := self._waiting.pop(request, None):
             self._touched.add(request)
-            self.counts[NOBODY, "waiting_out"] += 1
+            self.counts[NOBODY]["waiting_out"] += 1
             return waiting.label
         labels = (each.label for each in self._held[request].values() if each.label is not None)
         return next((Label(request, label) for label in labels), None)
@@ -174,8 +173,8 @@ class Ledger:
         if waiting is not None and waiting.until <= self._now:
             del self._waiting[request]
             self._touched.add(request)
-            self.counts[NOBODY, "waiting_out"] += 1
-            self.counts[NOBODY, f"arrival:{Arrival.UNKNOWN}"] += 1
+            self.counts[NOBODY]["waiting_out"] += 1
+            self.counts[NOBODY][f"arrival:{Arrival.UNKNOWN}"] += 1
 
     def _admitted(self, prediction: Prediction) -> Prediction:
         """Return the prediction with the slices under which it is counted: those over the limit are one."""
@@ -190,9 +189,11 @@ class Ledger:
                 named[OTHER] = None
         return replace(prediction, slices=tuple(named))
 
-    def _count(self, held: Held, key: str, much: int = 1) -> None:
+    def _count(self, held: Held, *increments: tuple[str, int]) -> None:
         for cell in cells_of(held.prediction):
-            self.counts[cell, key] += much
+            counts = self.counts[cell]
+            for key, much in increments:
+                counts[key] += much
 
 
 def cells_of(prediction: Prediction) -> Iterator[Cell]:

@@ -166,19 +166,21 @@ class Store:
             connection.execute(insert(WAITING), waiting)
         self._count(connection, ledger.counts, now)
 
-    def _count(self, connection: Connection, counts: Mapping[tuple[Cell, str], int], now: datetime) -> None:
+    def _count(self, connection: Connection, counts: Mapping[Cell, Mapping[str, int]], now: datetime) -> None:
         if not counts:
             return
         add = self._database.putting(COUNTERS)
         add = add.on_conflict_do_update(
             index_elements=list(COUNTERS.primary_key), set_={"value": COUNTERS.c.value + add.excluded.value}
         )
-        connection.execute(add, [counter_row(cell, key, much) for (cell, key), much in counts.items()])
+        connection.execute(
+            add, [counter_row(cell, key, much) for cell, found in counts.items() for key, much in found.items()]
+        )
         touch = self._database.putting(ATTEMPTS)
         touch = touch.on_conflict_do_update(
             index_elements=list(ATTEMPTS.primary_key), set_={"changed_at": touch.excluded.changed_at}
         )
-        attempts = {tuple(attempt_row(cell).values()): attempt_row(cell) for cell, _ in counts}
+        attempts = {tuple(attempt_row(cell).values()): attempt_row(cell) for cell in counts}
         connection.execute(touch, [{**row, "changed_at": stored(now)} for row in attempts.values()])
 
 

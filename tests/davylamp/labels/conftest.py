@@ -14,7 +14,7 @@ KINDS = ("sqlite", "postgresql")
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgreSQL]:
-    with PostgreSQL() as server:
+    with PostgreSQL(durable=False) as server:
         yield server
 
 

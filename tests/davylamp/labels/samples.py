@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from sqlalchemy import select
 
-from davylamp.labels.database import Database
+from davylamp.labels.database import Database, Exporter
 from davylamp.labels.outcomes import Answer, Pair
 from davylamp.labels.records import Cell, Label, Prediction, Terms
 from davylamp.labels.schema import COUNTERS
@@ -15,7 +15,7 @@ NOW: Final = datetime(2026, 12, 1, 12, tzinfo=UTC)
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 #: Closed by a fixture.
-OPENED: Final[list[Database]] = []
+OPENED: Final[list[Database | Exporter]] = []
 Counts = dict[tuple[Cell, str], int]
 
 
