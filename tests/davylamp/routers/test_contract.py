@@ -8,7 +8,7 @@ import pytest_asyncio
 from kubernetes.aio import config
 
 from davylamp.core.model import Ruling, Weight
-from davylamp.core.moves import Lower, Mirror, Prepare, Raise, Repoint, Restore
+from davylamp.core.moves import Diversion, Divert, Lower, Mirror, Prepare, Raise, Repoint, Restore
 from davylamp.core.world import Extent, RouteTrouble, RouteView
 from davylamp.errors import Conflict, SpecError, Unavailable
 from davylamp.ports import BackendRef, RouteChange, Router, RouteState
@@ -24,6 +24,8 @@ ATTEMPT = "5f0c12ab-1"
 PREPARE = Prepare(ATTEMPT)
 BACK = Lower(ATTEMPT, Weight(0), Ruling.ROLLBACK)
 MIRRORED, UNMIRRORED = Mirror(ATTEMPT, "davylamp-shadow:8090"), Mirror(ATTEMPT, "")
+WOMEN = Diversion("x-sex", "F")
+DIVERTED, UNDIVERTED = Divert(ATTEMPT, (WOMEN,)), Divert(ATTEMPT, ())
 
 
 def raised(percent: int) -> Raise:
@@ -109,6 +111,24 @@ async def test_a_mirror_comes_and_goes_beside_the_weights(run: Run) -> None:
     assert run.world.text() == before
 
 
+async def test_slices_come_and_go_beside_weights_and_mirror(run: Run) -> None:
+    before = run.world.text()
+    await run.write(PREPARE, raised(25), MIRRORED)
+    split, alone = run.world.split(), run.world.text()
+    await run.write(DIVERTED)
+    view = await run.seen()
+    assert (view.diverted, view.weight, view.mirroring, view.editor) == ((WOMEN,), Weight(25), Extent.ALL, None)
+    assert run.world.split() == split
+    await run.write(raised(50), UNMIRRORED)
+    view = await run.seen()
+    assert (view.diverted, view.weight) == ((WOMEN,), Weight(50))
+    await run.write(raised(25), MIRRORED, UNDIVERTED)
+    assert (await run.seen()).diverted == ()
+    assert run.world.text() == alone
+    await run.write(DIVERTED, BACK, Restore())
+    assert run.world.text() == before
+
+
 async def test_a_raise_and_a_new_attempt_take_the_mirror_off_in_the_same_write(run: Run) -> None:
     for change in (Raise(ATTEMPT, Weight(50), unmirror=True), Prepare("5f0c12ab-2")):
         await run.write(PREPARE, MIRRORED)
@@ -134,14 +154,16 @@ async def test_a_write_returns_the_route_as_the_server_stored_it(run: Run) -> No
 
 
 async def test_writing_what_is_there_makes_no_request(run: Run) -> None:
-    for changes in ([PREPARE], [raised(25)], [MIRRORED], [UNMIRRORED], [BACK], [Restore()]):
+    for changes in ([PREPARE], [raised(25)], [DIVERTED], [MIRRORED], [UNMIRRORED], [UNDIVERTED], [BACK], [Restore()]):
         await run.write(*changes)
         sent = len(run.api.patches)
         await run.write(*changes)
         assert len(run.api.patches) == sent
 
 
-@pytest.mark.parametrize("change", [PREPARE, raised(50), MIRRORED, Restore()], ids=lambda change: type(change).__name__)
+@pytest.mark.parametrize(
+    "change", [PREPARE, raised(50), MIRRORED, DIVERTED, Restore()], ids=lambda change: type(change).__name__
+)
 async def test_a_route_that_changed_since_it_was_read_is_not_written(run: Run, change: RouteChange) -> None:
     if change != PREPARE:
         await run.write(PREPARE, raised(25))
@@ -203,7 +225,7 @@ async def test_a_lowering_respects_that_somebody_lowered_further(run: Run) -> No
 
 async def test_after_a_rollback_nothing_raises_the_attempt(run: Run) -> None:
     await run.write(PREPARE, raised(50), BACK)
-    for change in (raised(5), MIRRORED):
+    for change in (raised(5), MIRRORED, DIVERTED):
         with pytest.raises(Conflict):
             await run.write(change)
     assert run.world.split()[1] == 0
@@ -212,7 +234,7 @@ async def test_after_a_rollback_nothing_raises_the_attempt(run: Run) -> None:
 
 async def test_an_older_leader_may_lower_and_nothing_else(run: Run) -> None:
     await run.write(PREPARE, raised(50), epoch=5)
-    for change in (PREPARE, raised(60), MIRRORED):
+    for change in (PREPARE, raised(60), MIRRORED, DIVERTED):
         with pytest.raises(Conflict):
             await run.write(change, epoch=4)
     await run.write(BACK, epoch=4)
@@ -255,7 +277,7 @@ async def test_a_route_that_is_gone_is_missing_and_nothing_is_left_to_take_back(
     for change in (BACK, Restore()):
         assert await run.write(change, at=missing) == missing
         assert await run.write(change, at=prepared) == missing
-    for needy in (PREPARE, raised(5), MIRRORED, Repoint()):
+    for needy in (PREPARE, raised(5), MIRRORED, DIVERTED, Repoint()):
         with pytest.raises(Conflict):
             await run.write(needy, at=missing)
 
