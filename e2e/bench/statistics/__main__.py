@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from e2e.bench.statistics import agreement, false_alarms, forecasts, plots, promotion, rivals, shadow, speed
+from e2e.bench.statistics import agreement, false_alarms, forecasts, plots, promotion, rivals, shadow, slices, speed
 from e2e.bench.statistics.campaign import Campaign
 from e2e.bench.statistics.delays import Delay
 from e2e.bench.statistics.row import Row, table
@@ -28,6 +28,7 @@ _PARTS: Final[Mapping[str, Callable[[Campaign, Delay], list[Row]]]] = {
     "T5": lambda campaign, _: shadow.rows(campaign),
     "T6": lambda _, delay: forecasts.rows(delay),
     "T7": lambda campaign, _: promotion.rows(campaign),
+    "F": lambda campaign, _: slices.rows(campaign),
 }
 _RIVALS: Final = "R"
 
