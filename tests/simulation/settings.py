@@ -7,7 +7,8 @@ from math import log, nan
 from typing import Final
 
 from davylamp.core.model import Pair, Verdict, Weight
-from davylamp.core.plan import Direction, Gate, OddsRatioMargin, Plan, Shadow, SignalKind, Step, TripWires
+from davylamp.core.moves import Diversion
+from davylamp.core.plan import Direction, Gate, OddsRatioMargin, Plan, Shadow, SignalKind, SliceRules, Step, TripWires
 from davylamp.core.world import Judgement
 
 BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -58,6 +59,12 @@ PLANS: Final = (
             Step(Weight(40), BAKE, ENOUGH),
         ),
     ),
+    replace(
+        FIRST,
+        spec_hash="by-slices",
+        candidate_digest="sparse",
+        slices=SliceRules(50, ENOUGH, diversions={"sex=Female": Diversion("x-sex", "Female")}),
+    ),
 )
 
 _LIMIT: Final = log(100)
@@ -95,6 +102,13 @@ class Metrics(Enum):
     SUSPICIOUS = _said(Verdict.NON_INFERIOR, log_evidence=0.6 * _LIMIT, culprits=("errors",))
     NOT_A_NUMBER = _said(Verdict.NON_INFERIOR, log_evidence=nan)
     REGRESSED = _said(Verdict.REGRESSED, Verdict.NON_INFERIOR, log_evidence=_LIMIT, culprits=("errors",))
+    UNFAIR = _said(
+        Verdict.REGRESSED,
+        Verdict.NON_INFERIOR,
+        log_evidence=_LIMIT,
+        culprits=("errors",),
+        regressed_slices=("sex=Female",),
+    )
     REGRESSED_UNSEEN = _said(Verdict.NO_DATA, log_evidence=2 * _LIMIT)
     ERRORS = _said(Verdict.INCONCLUSIVE, candidate_errors=90, candidate_requests=100)
     NO_DATA = _said(Verdict.NON_INFERIOR, Verdict.NO_DATA)

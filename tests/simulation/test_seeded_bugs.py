@@ -8,9 +8,10 @@ from tests.simulation.bugs import Bug
 from tests.simulation.machine import World
 from tests.simulation.running import SEEDED
 from tests.simulation.shadow_bugs import SHADOW_BUGS
+from tests.simulation.slice_bugs import SLICE_BUGS
 from tests.simulation.watch import SENTENCES, Violation
 
-BUGS = {**LIVE_BUGS, **SHADOW_BUGS}
+BUGS = {**LIVE_BUGS, **SHADOW_BUGS, **SLICE_BUGS}
 
 
 @pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS)

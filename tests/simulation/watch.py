@@ -10,11 +10,24 @@ from itertools import pairwise
 from typing import Final
 
 from davylamp.core.model import ALL, NONE, Outcome, Phase, Progress, Ruling, Verdict, Weight
-from davylamp.core.moves import Action, Decision, Lower, Mirror, Prepare, Raise, Release, Repoint, Restore
+from davylamp.core.moves import (
+    Action,
+    Decision,
+    Diversion,
+    Divert,
+    Lower,
+    Mirror,
+    Prepare,
+    Raise,
+    Release,
+    Repoint,
+    Restore,
+)
 from davylamp.core.plan import Plan
 from davylamp.core.transitions import allowed
 from davylamp.core.world import Judgement, RouteTrouble, RouteView, World
 from davylamp.ports import RouteRef
+from davylamp.routers.httproute_slices import apart
 from davylamp.routers.marks import Manifest, read_marks
 from tests.simulation.cluster import Cluster, Rollout, original_route
 from tests.simulation.settings import PLANS
@@ -47,6 +60,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "I24": "status claims nothing that was not seen",
     "S1": "a step of shadow traffic alone is passed only with its pairs and its proof, and gives no live traffic",
     "S2": "a mirror is put up only where the step asks for it and somebody listens, and no write but its own moves it",
+    "S3": "a slice that went back never has the candidate again in its attempt, and keeps the candidate from promotion",
     "L1": "a world that stands still comes to rest: the rollout ends or says why it is held, and writes stop",
     "Q": "a candidate that was rolled back is not tried again before its quarantine is over",
     "API": "nothing is asked that the API server's own rules would refuse",
@@ -115,6 +129,8 @@ class Watch:
         self.cluster = cluster
         #: Attempts whose rollback is durable.
         self.rolled_back: set[str] = set()
+        #: Slices that a route has shown to be back at the baseline, by attempt.
+        self.diverted: dict[str, set[Diversion]] = {}
         #: The attempt whose weight a person has lowered.
         self.lowered: str | None = None
         #: Whether a person has touched the route, so that "as it was" is not what the user once wrote.
@@ -279,6 +295,7 @@ class Watch:
         old, new = pair_weight(before, seen.ref), pair_weight(after, seen.ref)
         _check_ownership(before, after)
         self._check_mirror(before, after, change, leads=leads)
+        self._check_slices(before, after, change, moved=old != new)
         if later.ruling is Ruling.ROLLBACK and later.attempt:
             self.rolled_back.add(later.attempt)
         if later.attempt != self.lowered:
@@ -297,6 +314,26 @@ class Watch:
             self._steady = None
             must(new in _declared(seen), "I4", f"{new} % is not in the plan")
 
+    def _check_slices(self, before: Manifest, after: Manifest, change: Action, *, moved: bool) -> None:
+        """Check that whoever went back stays there, as long as the candidate has any weight."""
+        marks = read_marks(after)
+        status = None if self.cluster.rollout is None else self.cluster.rollout.status
+        progress = None if status is None else status.progress
+        shown = set(marks.diverted)
+        if isinstance(change, Divert):
+            must(not moved, "S3", f"{change} moved weights")
+        if progress is not None and progress.attempt is not None and progress.attempt.id == read_marks(before).attempt:
+            must(not progress.diverted or not isinstance(change, Repoint), "S3", f"promoted over {progress.diverted}")
+            if isinstance(change, Raise):
+                must(len(progress.diverted) <= len(shown), "S3", f"raised while {progress.diverted} should be away")
+        if marks.attempt is None or not any(
+            weights_of(after).get(name) for name in weights_of(after) if name != BASELINE
+        ):
+            return
+        known = self.diverted.setdefault(marks.attempt, set())
+        must(known <= shown, "S3", f"{known - shown} have the candidate again")
+        known |= shown
+
     def _check_mirror(self, before: Manifest, after: Manifest, change: Action, *, leads: bool) -> None:
         if isinstance(change, Mirror):
             must(leads, "I7", change)
@@ -305,7 +342,7 @@ class Watch:
             must(attempt not in self.rolled_back, "S2", f"{attempt} was rolled back and is mirrored")
         elif isinstance(change, Raise) and change.unmirror:
             must(not mirrors(after), "S2", f"{change} leaves a mirror")
-        elif isinstance(change, Raise | Lower):
+        elif isinstance(change, Raise | Lower | Divert):
             must(mirrors(before) == mirrors(after), "S2", f"{change} moved the mirror")
         else:
             must(not mirrors(after), "A4", f"{change} leaves a mirror")
@@ -423,7 +460,7 @@ def _proven(judgement: Judgement) -> bool:
 
 def weights_of(route: Manifest) -> dict[str, int]:
     """Return the weights of the shared rule by backend."""
-    refs = route["spec"]["rules"][0]["backendRefs"]
+    refs = apart(route)[0]["spec"]["rules"][0]["backendRefs"]
     weights = {ref["name"]: ref.get("weight", 1) for ref in refs}
     must(sum(weights.values()) > 0, "I4", "all weights are zero")
     return weights
@@ -431,7 +468,7 @@ def weights_of(route: Manifest) -> dict[str, int]:
 
 def mirrors(route: Manifest) -> list[object]:
     """Return the mirrors of the shared rule."""
-    filters = route["spec"]["rules"][0].get("filters", [])
+    filters = apart(route)[0]["spec"]["rules"][0].get("filters", [])
     return [each["requestMirror"] for each in filters if each["type"] == "RequestMirror"]
 
 
@@ -455,6 +492,8 @@ def _lowers(action: Action | None) -> bool:
             return weight == NONE
         case Restore() | Prepare():
             return True
+        case Divert(_, slices):
+            return bool(slices)
         case _:
             return False
 
@@ -466,6 +505,7 @@ def _declared(seen: Look) -> set[int]:
 
 def _check_ownership(before: Manifest, after: Manifest) -> None:
     def foreign(route: Manifest) -> object:
+        route, _ = apart(route)
         first, *others = route["spec"]["rules"]
         own = [each for each in first.get("filters", []) if each["type"] != "RequestMirror"]
         spec = {**route["spec"], "rules": [{**first, "backendRefs": None, "filters": own}, *others]}

@@ -4,6 +4,7 @@ Rule 1: it is carried out again until the route shows it, whoever has undone it.
 Rule 2: within an attempt a slice never comes back to the candidate.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from davylamp.core.case import Case, facts, hold, stay
@@ -16,7 +17,9 @@ def divert(case: Case) -> Decision | None:
     """Send slices that have regressed to the baseline, if nothing else has."""
     judgement, progress = case.world.judgement, case.progress
     new = tuple(label for label in judgement.regressed_slices if label not in progress.diverted)
-    usable = isinstance(case.world.route, RouteView) and case.world.baseline_ready > 0
+    usable = (
+        isinstance(case.world.route, RouteView) and case.world.baseline_ready > 0 and _known(case).keys() >= set(new)
+    )
     if not judgement.regressed or not new or not usable or progress.step < 0 or not _undecided(case):
         return None
     blamed = "; ".join(judgement.messages[name] for name in judgement.culprits if name in judgement.messages)
@@ -71,8 +74,13 @@ def _undecided(case: Case) -> bool:
 
 
 def _wanted(case: Case) -> tuple[Diversion, ...]:
-    known = {} if case.plan.slices is None else case.plan.slices.diversions
+    known = _known(case)
     return tuple(sorted(known[label] for label in case.progress.diverted if label in known))
+
+
+def _known(case: Case) -> Mapping[str, Diversion]:
+    """Return what the plan can send to the baseline alone, by slice."""
+    return {} if case.plan.slices is None else case.plan.slices.diversions
 
 
 def _named(case: Case) -> str:

@@ -73,6 +73,8 @@ def test_a_regression_that_is_left_when_the_slice_is_away_takes_everything_back(
         unfair(prepared(), "sex=Female"),
         unfair(promoting(), "sex=Female"),
         unfair(baked_at(5), "sex=Female").rolled_back(),
+        unfair(baked_at(5), "sex=Female").planned(slices=None),
+        unfair(baked_at(5), "sex=Female", "sex=Male"),
     ],
 )
 def test_a_slice_goes_back_only_where_that_is_possible_and_enough(rollout: Rollout) -> None:
