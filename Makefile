@@ -72,6 +72,10 @@ bench-shadow: venv ## Measure how many pairs a second one core compares, and an 
 bench-fuzz: venv ## Break inputs of every parser of the comparator (INPUTS=100000 for each, REPORT=file.json)
 	@$(PY) -m e2e.bench.fuzz_formats $(if $(INPUTS),--inputs $(INPUTS)) $(if $(REPORT),--report '$(REPORT)')
 
+.PHONY: bench-labels
+bench-labels: venv ## Measure the join of labels among a million open requests, and kill it (REPORT=file.json, DATABASE=sqlite)
+	@$(PY) -m e2e.bench.labels $(if $(REPORT),--report '$(REPORT)') $(if $(DATABASE),--database '$(DATABASE)')
+
 .PHONY: bench-live-path
 bench-live-path: lab-programs ## Measure what mirroring costs live requests, whatever the comparator does (REPORT=file.json)
 	@$(WITH_NAMESPACES) $(PY) -m e2e.bench.live_path $(if $(REPORT),--report '$(REPORT)')

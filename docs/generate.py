@@ -13,6 +13,7 @@ from typing import Any, Final
 from davylamp.api.v1alpha1.crdgen import crd
 from davylamp.api.v1alpha1.kinds import API_VERSION, KINDS, Kind
 from davylamp.core import model
+from davylamp.labels import exposition
 from davylamp.runtime import telemetry
 from davylamp.runtime.comparator import ComparatorProcess
 from davylamp.runtime.comparator_settings import ComparatorSettings
@@ -74,6 +75,20 @@ def comparator_metrics() -> str:
         "\n## The comparator\n\n"
         "What `davylamp shadow` shows at `/metrics`. The metrics of a rollout are there while it is served, and no\n"
         "longer; divergences only where there are scores.\n\n"
+        f"| metric | type | labels | meaning |\n|---|---|---|---|\n{rows}"
+    )
+
+
+def labels_metrics() -> str:
+    """Return the part of the page of metrics about the join of labels."""
+    rows = "".join(
+        f"| `{each.name}` | {each.type} | {', '.join(f'`{label}`' for label in each.labels)} | {each.meaning} |\n"
+        for each in exposition.described()
+    )
+    return (
+        "\n## The join of labels\n\n"
+        "What `davylamp labels serve` shows at `/metrics`. The counters are those of the database; of several\n"
+        "replicas one exports them.\n\n"
         f"| metric | type | labels | meaning |\n|---|---|---|---|\n{rows}"
     )
 
@@ -160,7 +175,7 @@ def rendered() -> dict[Path, str]:
     pages = {REFERENCE / f"{kind.name.lower()}.md": resource(kind) for kind in KINDS}
     return {
         **pages,
-        REFERENCE / "metrics.md": _GENERATED + telemetry.page() + comparator_metrics(),
+        REFERENCE / "metrics.md": _GENERATED + telemetry.page() + comparator_metrics() + labels_metrics(),
         REFERENCE / "reasons.md": reasons(),
         PICTURE: picture((ROOT / PICTURE).with_suffix(".yaml")),
     }

@@ -21,12 +21,15 @@ def locked(path: str) -> Mapping[str, frozenset[str]]:
     return {entry.split()[0]: frozenset(re.findall(r"--hash=(sha256:[0-9a-f]{64})", entry)) for entry in entries}
 
 
-def needed(name: str, extras: frozenset[str]) -> Iterator[str]:
-    """Return what an installed distribution needs on this machine."""
+Wanted = tuple[str, frozenset[str]]
+
+
+def needed(name: str, extras: frozenset[str]) -> Iterator[Wanted]:
+    """Return what an installed distribution needs on this machine, with the extras that are asked for."""
     for text in requires(name) or ():
         requirement = Requirement(text)
         if requirement.marker is None or any(requirement.marker.evaluate({"extra": e}) for e in extras or {""}):
-            yield canonicalize_name(requirement.name)
+            yield canonicalize_name(requirement.name), frozenset(requirement.extras)
 
 
 @pytest.mark.parametrize("path", LOCKS)
@@ -37,17 +40,18 @@ def test_a_lock_of_the_image_is_part_of_the_lock_that_the_tests_ran_with(path: s
         assert hashes == tested[name], name
 
 
-def test_the_lock_of_the_image_holds_everything_that_operator_comparator_and_command_line_need() -> None:
+def test_the_lock_of_the_image_holds_everything_that_the_processes_and_the_command_line_need() -> None:
     names = {name.split("==")[0] for name in locked("operator/requirements.txt")}
-    seen: set[str] = set()
-    waiting = list(needed("davylamp", frozenset({"operator", "cli", "shadow", ""})))
+    seen: set[Wanted] = set()
+    waiting = list(needed("davylamp", frozenset({"operator", "cli", "shadow", "labels", ""})))
     while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            waiting += needed(name, frozenset())
-    assert seen <= names
-    assert names - seen <= {"colorama", "tzdata"}, "these two are for another system"
+        wanted = waiting.pop()
+        if wanted not in seen:
+            seen.add(wanted)
+            waiting += needed(*wanted)
+    found = {name for name, _ in seen}
+    assert found <= names
+    assert names - found <= {"colorama", "tzdata"}, "these two are for another system"
 
 
 @pytest.mark.parametrize("path", LOCKS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -34,12 +34,21 @@ def rendered() -> str:
     """Return the page."""
     group: Any = typer.main.get_command(app)
     parts = [_HEAD, *_exit_codes()]
-    for name, command in group.commands.items():
+    for name, command in _commands(group.commands):
         parts += _command(name, command)
     parts.append("## Completion in kubectl")
     parts.append("kubectl asks a program of its own for words. Print it with `davylamp completion kubectl`:")
     parts.append(f"```sh\n{script('kubectl')}\n```")
     return "\n".join(f"{part.rstrip()}\n" for part in parts)
+
+
+def _commands(commands: Mapping[str, Any], group: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield all commands, those of groups under both names."""
+    for name, command in commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command.commands, f"{group}{name} ")
+        else:
+            yield f"{group}{name}", command
 
 
 def _exit_codes() -> Iterator[str]:

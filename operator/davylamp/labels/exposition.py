@@ -7,6 +7,7 @@ Rule 2: all are read by one statement, so that no event is ahead of its total.
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
 from typing import Final
@@ -55,6 +56,17 @@ _FROM_THE_START: Final = {
 }
 _RESULTS: Final = tuple(each for each in Arrival if each is not Arrival.WAITING)
 
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One metric as people read of it: the name that a query uses, its type, its labels and its meaning."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    meaning: str
+
+
 Counts = Mapping[Cell, Mapping[str, int]]
 
 
@@ -95,6 +107,18 @@ class Exposition(Collector):
                 return (_exports(0),)
             counts = read_counts(connection, self._now() - self._terms.export)
         return (*families(counts), _exports(1))
+
+
+def described() -> Iterator[Described]:
+    """Yield all metrics."""
+    for name, meaning, more in _BY_CELL.values():
+        yield Described(f"{name}_total", "counter", (*_CELL, *more), meaning)
+    for name, meaning, more in _BY_ROLLOUT.values():
+        yield Described(f"{name}_total", "counter", (*_ROLLOUT, *more), meaning)
+    yield Described(_DELAY[0], "histogram", _ROLLOUT, _DELAY[1])
+    yield Described(_OPEN[0], "gauge", _ROLLOUT, _OPEN[1])
+    for name, meaning in (_WAITING, _EXPORTS):
+        yield Described(name, "gauge", (), meaning)
 
 
 def read_counts(connection: Connection, since: datetime) -> Counts:

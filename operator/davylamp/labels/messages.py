@@ -51,7 +51,7 @@ def class_text(value: object) -> object:
 
 
 def _storable(text: str) -> str:
-    if any(unicodedata.category(character) in _REFUSED for character in text):
+    if not text.isprintable() and any(unicodedata.category(character) in _REFUSED for character in text):
         raise ValueError("must hold no control characters")
     return text
 

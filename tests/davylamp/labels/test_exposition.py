@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from davylamp.errors import Unavailable
 from davylamp.labels.database import Database
-from davylamp.labels.exposition import Exposition
+from davylamp.labels.exposition import Exposition, described
 from davylamp.labels.records import Terms
 from tests.davylamp.labels.samples import DAY, HOUR, NOW, OPENED, label, opened, pair, prediction
 
@@ -146,3 +146,12 @@ def test_describing_asks_no_database(url: str) -> None:
     database.close()
     names = {family.name for family in Exposition(database.exporter(), Terms(), lambda: NOW).describe()}
     assert {"davylamp_label_outcomes", "davylamp_label_delay_seconds", "davylamp_label_exporter"} <= names
+
+
+def test_what_is_described_for_people_is_what_is_exported(url: str) -> None:
+    database, _ = opened(url)
+    exported = {
+        f"{family.name}_total" if family.type == "counter" else family.name: family.type
+        for family in Exposition(database.exporter(), Terms(), lambda: NOW).describe()
+    }
+    assert {each.name: each.type for each in described()} == exported
