@@ -20,7 +20,7 @@ from gatestats.paired_gap import PairedGapDesign
 from gatestats.paired_precision import PairedPrecisionDesign
 from gatestats.paired_relative import RelativePairedDesign
 from gatestats.process import Process
-from gatestats.ticks import OneArmCounts, PairedCounts, PairedGapCounts, PairedOutcomes, PrecisionCounts, Tick
+from gatestats.ticks import OneArmCounts, PairedCounts, PairedGapCounts, PairedOutcomes, PrecisionCounts, Tick, Worse
 from gatestats.two_margins import Breach
 
 #: What signals of slices are read under; their cursors outlive a change of weight.
@@ -72,10 +72,11 @@ def slice_designs(gate: Gate, looks: int | None) -> Mapping[str, Process]:
             return {gate.name: PairedPrecisionDesign(difference, looks, sliced.relative, breach)}
         case SliceMeasure.PRECISION, RelativeMargin(part):
             return {gate.name: PairedPrecisionDesign(None, looks, part)}
-        case SliceMeasure.FALSE_POSITIVE_RATE, AbsoluteMargin(difference) if sliced.relative is None:
-            return {gate.name: PairedDesign(difference, looks)}
         case (
-            SliceMeasure.TRUE_POSITIVE_RATE | SliceMeasure.ACCURACY | SliceMeasure.SELECTION_RATE,
+            SliceMeasure.TRUE_POSITIVE_RATE
+            | SliceMeasure.FALSE_POSITIVE_RATE
+            | SliceMeasure.ACCURACY
+            | SliceMeasure.SELECTION_RATE,
             AbsoluteMargin() | RelativeMargin(),
         ):
             return _rate_designs(gate, sliced, looks)
@@ -84,17 +85,19 @@ def slice_designs(gate: Gate, looks: int | None) -> Mapping[str, Process]:
 
 
 def _rate_designs(gate: Gate, sliced: Sliced, looks: int | None) -> Mapping[str, Process]:
+    # A part is meant of what gets worse: of right answers that become fewer, or of wrong ones that become more.
+    worse = Worse.HIGHER if sliced.measure is SliceMeasure.FALSE_POSITIVE_RATE else Worse.LOWER
     match gate.margin, sliced.relative:
         case AbsoluteMargin(difference), None:
             return {gate.name: PairedDesign(difference, looks)}
         case RelativeMargin(part), None:
-            return {gate.name: RelativePairedDesign(part, looks)}
+            return {gate.name: RelativePairedDesign(part, looks, worse)}
         case AbsoluteMargin(difference), float(part) if sliced.beyond_both:
-            return {gate.name: BothPairedDesign(difference, part, looks)}
+            return {gate.name: BothPairedDesign(difference, part, looks, worse)}
         case AbsoluteMargin(difference), float(part):
             return {
                 f"{gate.name}:absolute": PairedDesign(difference, looks),
-                f"{gate.name}:relative": RelativePairedDesign(part, looks),
+                f"{gate.name}:relative": RelativePairedDesign(part, looks, worse),
             }
         case _:
             raise ValueError(f"gate {gate.name} has two margins of one kind")

@@ -16,7 +16,7 @@ from gatestats.paired_gap import PairedGapDesign
 from gatestats.paired_precision import PairedPrecisionDesign
 from gatestats.paired_relative import RelativePairedDesign
 from gatestats.process import Process
-from gatestats.ticks import PairedCounts, PairedGapCounts, PairedOutcomes, PrecisionCounts, Tick
+from gatestats.ticks import PairedCounts, PairedGapCounts, PairedOutcomes, PrecisionCounts, Tick, Worse
 from gatestats.two_margins import Breach
 from tests.davylamp.core.readings import ERRORS, TICK, at
 from tests.davylamp.core.slice_readings import EVERYBODY, MEN, WOMEN, Row, pairs, slice_gate
@@ -74,6 +74,20 @@ def test_each_measure_counts_its_own_pairs_of_the_slice(measure: SliceMeasure, e
         (SliceMeasure.ACCURACY, AbsoluteMargin(0.02), 0.05, True, {"": BothPairedDesign(0.02, 0.05, 60)}),
         (SliceMeasure.FALSE_POSITIVE_RATE, AbsoluteMargin(0.02), None, False, {"": PairedDesign(0.02, 60)}),
         (
+            SliceMeasure.FALSE_POSITIVE_RATE,
+            AbsoluteMargin(0.02),
+            0.2,
+            True,
+            {"": BothPairedDesign(0.02, 0.2, 60, Worse.HIGHER)},
+        ),
+        (
+            SliceMeasure.FALSE_POSITIVE_RATE,
+            RelativeMargin(0.2),
+            None,
+            False,
+            {"": RelativePairedDesign(0.2, 60, Worse.HIGHER)},
+        ),
+        (
             SliceMeasure.PRECISION,
             AbsoluteMargin(0.02),
             0.05,
@@ -110,7 +124,6 @@ def test_each_measure_has_the_designs_of_its_margins(
     "gate",
     [
         replace(slice_gate(), margin=LimitMargin(0.1)),
-        slice_gate(SliceMeasure.FALSE_POSITIVE_RATE, relative=0.1),
         replace(slice_gate(SliceMeasure.EQUALIZED_ODDS), margin=RelativeMargin(0.1)),
         replace(slice_gate(relative=0.1), margin=RelativeMargin(0.1)),
     ],

@@ -47,6 +47,8 @@ def test_a_difference_is_the_candidates_rate_less_the_baselines_on_the_same_pair
 
 
 def test_a_relative_margin_shows_points_all_the_same() -> None:
+    rise = effect(SliceMeasure.FALSE_POSITIVE_RATE, margin=RelativeMargin(0.2))
+    assert rise.difference == pytest.approx(9 / 240)
     found = effect(SliceMeasure.TRUE_POSITIVE_RATE, margin=RelativeMargin(0.05))
     assert found.difference == pytest.approx(-6 / 60)
     assert found.low is not None

@@ -124,7 +124,7 @@ class Drop(Strict):
     absolute: Annotated[str, PercentBetween("0%", "50%", open_low=True, example="1.5%")] | None = Field(
         None, description="In percentage points."
     )
-    relative: Annotated[str, PercentBetween("0%", "100%", open_low=True, example="5%")] | None = Field(
+    relative: Annotated[str, PercentBetween("0%", "90%", open_low=True, example="5%")] | None = Field(
         None, description="As part of the baseline's rate."
     )
     when: When = Field(
@@ -139,17 +139,12 @@ _DROP_OR_WIDENING = Rule(
     ": has(self.maxWidening) && !has(self.maxDrop)",
     "a rate has a maxDrop with absolute, relative or both; a difference between groups has a maxWidening",
 )
-_ABSOLUTE_ALONE = Rule(
-    "self.metric != 'falsePositiveRate' || !has(self.maxDrop) || !has(self.maxDrop.relative)",
-    "falsePositiveRate is judged in percentage points: write maxDrop.absolute alone",
-    ".maxDrop",
-)
 
 
 class SliceGate(Strict):
     """What every slice must show."""
 
-    model_config = ConfigDict(json_schema_extra=validations(_DROP_OR_WIDENING, _ABSOLUTE_ALONE))
+    model_config = ConfigDict(json_schema_extra=validations(_DROP_OR_WIDENING))
 
     metric: SliceMeasure = Field(
         description="What is compared between the variants: a rate inside the slice, or (equalizedOddsDifference, "
@@ -172,8 +167,6 @@ class SliceGate(Strict):
             given = drop is not None and (drop.absolute or drop.relative)
             if not given or self.max_widening is not None:
                 raise ValueError(_DROP_OR_WIDENING.message)
-            if self.metric is SliceMeasure.FALSE_POSITIVE_RATE and drop is not None and drop.relative is not None:
-                raise ValueError(_ABSOLUTE_ALONE.message)
         elif self.max_widening is None or drop is not None:
             raise ValueError(_DROP_OR_WIDENING.message)
         return self
