@@ -7,6 +7,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 TEMPLATES: Final = ROOT / "charts/davylamp/templates"
 _NAMESPACE: Final = "davylamp-system"
 _RELEASE_NAMESPACE: Final = "{{ .Release.Namespace }}"
-#: Where manifests/comparator/ installs the comparator; the chart installs one in each namespace of a list.
+#: What runs in the namespaces of rollouts: in manifests/ in one, by the chart in each of the list under the same name.
+_BESIDE_ROLLOUTS: Final = ("comparator", "labels")
 _ROLLOUTS: Final = "ml"
 #: How expressions stand in a manifest until it is written: as a value, or as lines of their own.
 _EXPRESSION: Final = re.compile(r"(['\"]?)@\[(.*?)\]@\1")
@@ -48,11 +50,11 @@ def main() -> int:
 def templates() -> Mapping[str, str]:
     """Return the templates by file name."""
     written = {"crds.yaml": _under(".Values.crds.enabled", "".join(map(_crd, sorted((ROOT / "crds").glob("*.yaml")))))}
-    for folder in ("admission", "rbac", "operator", "comparator"):
+    for folder in ("admission", "rbac", "operator", *_BESIDE_ROLLOUTS):
         for path in sorted((ROOT / "manifests" / folder).glob("*.yaml")):
             if path.name != "kustomization.yaml":
                 manifests = yaml.safe_load_all(path.read_text(encoding="utf-8"))
-                write = _comparators if folder == "comparator" else _manifest
+                write = partial(_beside_rollouts, folder) if folder in _BESIDE_ROLLOUTS else _manifest
                 written[f"{folder}-{path.name}"] = "".join(map(write, manifests))
     return {name: _head() + text for name, text in {**written, **_ADDED}.items()}
 
@@ -70,8 +72,8 @@ def _manifest(manifest: Manifest) -> str:
     return _under(condition, text) if condition else text
 
 
-def _comparators(manifest: Manifest) -> str:
-    """Return a manifest once for each namespace that has a comparator; what belongs to none of them stands once."""
+def _beside_rollouts(part: str, manifest: Manifest) -> str:
+    """Return a manifest once for each namespace that has this part; what belongs to none of them stands once."""
     once = f"{manifest['kind']}/{manifest['metadata']['name']}" == "ClusterRole/davylamp-shadow"
     if change := _CHANGES.get(f"{manifest['kind']}/{manifest['metadata']['name']}"):
         change(manifest)
@@ -82,12 +84,12 @@ def _comparators(manifest: Manifest) -> str:
             place["namespace"] = "@[.]@"
     text = _text(manifest)
     if once:
-        return _under(".Values.comparator.enabled", text)
+        return _under(f".Values.{part}.enabled", text)
     # Within the range the dot is the namespace.
     text = re.sub(r"(?<![$\w])\.Values\b", "$.Values", text).replace('"davylamp.image" .', '"davylamp.image" $')
     condition = _CONDITIONS.get(f"{manifest['kind']}/{name}")
-    text = f"{{{{- range .Values.comparator.namespaces }}}}\n{text}{{{{- end }}}}\n"
-    return _under(f"and .Values.comparator.enabled {condition}" if condition else ".Values.comparator.enabled", text)
+    text = f"{{{{- range .Values.{part}.namespaces }}}}\n{text}{{{{- end }}}}\n"
+    return _under(f"and .Values.{part}.enabled {condition}" if condition else f".Values.{part}.enabled", text)
 
 
 def _under(condition: str, text: str) -> str:
@@ -120,6 +122,17 @@ def _comparator(manifest: Manifest) -> None:
     _pod(manifest, ".Values.comparator.resources", "comparatorEnv", {})
 
 
+def _labels(manifest: Manifest) -> None:
+    _pod(manifest, ".Values.labels.resources", "labelsEnv", {})
+    spec = manifest["spec"]
+    spec["replicas"] = "@[.Values.labels.replicas]@"
+    (container,) = spec["template"]["spec"]["containers"]
+    container["env"] = ["@{labelsDatabase}", *container["env"][1:]]
+    (claim,) = spec["volumeClaimTemplates"]
+    claim["spec"]["resources"]["requests"]["storage"] = "@[.Values.labels.storage.size]@"
+    claim["spec"]["@{storageClass}"] = None
+
+
 def _pod(manifest: Manifest, resources: str, env: str, values: dict[str, str]) -> None:
     """Let the values say what they may of a Deployment's pods; ``values`` are variables beside that of the logs."""
     template = manifest["spec"]["template"]
@@ -147,6 +160,7 @@ _CHANGES: Final[Mapping[str, Change]] = {
     "Deployment/davylamp": _deployment,
     "Deployment/davylamp-shadow": _comparator,
     "HorizontalPodAutoscaler/davylamp-shadow": _autoscaler,
+    "StatefulSet/davylamp-labels": _labels,
 }
 
 #: When a manifest is installed at all.
@@ -156,6 +170,7 @@ _CONDITIONS: Final[Mapping[str, str]] = {
     "NetworkPolicy/davylamp": ".Values.networkPolicy.enabled",
     "PodDisruptionBudget/davylamp-shadow": ".Values.podDisruptionBudget.enabled",
     "NetworkPolicy/davylamp-shadow": ".Values.networkPolicy.enabled",
+    "NetworkPolicy/davylamp-labels": ".Values.networkPolicy.enabled",
 }
 
 
@@ -171,6 +186,10 @@ def _blocks() -> Mapping[str, str]:
         "pod": "\n".join(pod),
         "env": _variables("extraEnv"),
         "comparatorEnv": _variables("comparator.extraEnv"),
+        "labelsEnv": _variables("labels.extraEnv"),
+        "labelsDatabase": _LABELS_DATABASE,
+        "storageClass": "      {{- with .Values.labels.storage.className }}\n      storageClassName: {{ . }}\n"
+        "      {{- end }}",
     }
 
 
@@ -199,6 +218,17 @@ subjects:
   name: davylamp
   namespace: {{{{ $.Release.Namespace }}}}
 """
+
+_LABELS_DATABASE: Final = """\
+        - name: DAVYLAMP_LABELS_DATABASE
+          {{- if .Values.labels.databaseKey }}
+          valueFrom:
+            secretKeyRef:
+              name: davylamp-labels
+              key: {{ .Values.labels.databaseKey | quote }}
+          {{- else }}
+          value: sqlite:////data/labels.db
+          {{- end }}"""
 
 _ADDED: Final[Mapping[str, str]] = {
     "rbac-namespaces.yaml": "".join(
