@@ -32,7 +32,7 @@ from davylamp.routers.httproute_rules import (
     with_weight,
     with_weights,
 )
-from davylamp.routers.marks import MAX_WEIGHT, Manifest, Marks, Pair, read_marks
+from davylamp.routers.marks import DIVERTED, MAX_WEIGHT, Manifest, Marks, Pair, annotations_of, read_marks
 
 #: How the names of copies begin; no other rule is named so.
 NAMED: Final = "davylamp-slice-"
@@ -49,7 +49,7 @@ _MAX_HEADERS: Final = 16
 def apart(manifest: Manifest) -> tuple[Manifest, Copies]:
     """Return the route without the copies, and these by their places."""
     rules = rules_of(manifest)
-    copies = {number: rules[number] for number in sorted(_places(manifest, read_marks(manifest)))}
+    copies = {number: rules[number] for number in sorted(_places(manifest))}
     if not copies:
         return manifest, copies
     return with_all_rules(manifest, [rule for number, rule in enumerate(rules) if number not in copies]), copies
@@ -63,12 +63,13 @@ def woven(base: Manifest, copies: Copies) -> Manifest:
     return with_all_rules(base, rules) if copies else base
 
 
-def _places(manifest: Manifest, marks: Marks) -> list[int]:
+def _places(manifest: Manifest) -> list[int]:
     """Return where the copies stand; of rules with equal matches first those that have the baseline alone."""
     rules = rules_of(manifest)
     named = [number for number, rule in enumerate(rules) if str(rule.get("name") or "").startswith(NAMED)]
-    if named or not marks.copies:
+    if named or DIVERTED not in annotations_of(manifest):
         return named
+    marks = read_marks(manifest)
     alone = {share.rule for share in (shared(manifest, marks.pair) if marks.pair else ()) if not share.candidates}
     left = Counter(marks.copies)
     found = []
@@ -101,6 +102,8 @@ def _told(copy: Rule) -> Diversion:
 def standing(manifest: Manifest, pair: Pair) -> tuple[Diversion, ...]:
     """Return the slices that the rules divert exactly as Davylamp would; `ALTERED` if others changed any of it."""
     base, copies = apart(manifest)
+    if not copies and DIVERTED not in annotations_of(manifest):
+        return ()
     slices = slices_of(read_marks(manifest), copies)
     try:
         wanted = _copies_in(_laid(base, pair, slices))
@@ -136,7 +139,8 @@ def diverted(
     copies = _copies_in(laid)
     unnamed = [copy for copy in present.values() if not copy.get("name")]
     kept = {
-        number: next((old for old in unnamed if _plain(old) == _plain(copy)), copy) for number, copy in copies.items()
+        number: next((old for old in unnamed if {**old, "name": copy["name"]} == copy), copy)
+        for number, copy in copies.items()
     }
     return woven(base, kept), tuple(copy_key(copy) for copy in kept.values())
 
