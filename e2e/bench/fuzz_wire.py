@@ -46,6 +46,8 @@ _NASTY: Final = (
 _AT_ONCE: Final = 50
 _PATIENCE: Final = 0.1
 _LONGEST: Final = 5.0
+#: Until the receiver listens again, in seconds.
+_LONGEST_OUTAGE: Final = 60.0
 
 
 class _Sink:
@@ -148,7 +150,7 @@ async def try_requests_over_grpc(inputs: int, seed: int, passed: Callable[[int],
 
 async def _sent(port: int, sent: bytes) -> None:
     """Send bytes and wait until the other side is done with them."""
-    reader, writer = await asyncio.open_connection(_HOST, port)
+    reader, writer = await _connected(port)
     try:
         writer.write(sent)
         async with asyncio.timeout(_PATIENCE):
@@ -158,6 +160,16 @@ async def _sent(port: int, sent: bytes) -> None:
         return
     finally:
         writer.close()
+
+
+async def _connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect, as soon as a server that an input has ended is there again."""
+    async with asyncio.timeout(_LONGEST_OUTAGE):
+        while True:
+            try:
+                return await asyncio.open_connection(_HOST, port)
+            except OSError:
+                await asyncio.sleep(_PATIENCE)
 
 
 def _ends(head: bytes) -> bool:

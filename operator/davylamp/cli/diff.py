@@ -6,13 +6,29 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from davylamp.cli.diff_options import (
+    Again,
+    Baseline,
+    CaFile,
+    Candidate,
+    Concurrency,
+    MaxDisagreement,
+    Name,
+    Page,
+    Report,
+    Requests,
+    RulesFile,
+    Show,
+)
 from davylamp.cli.failure import ExitCode, FailureError
-from davylamp.cli.options import Context, Kubeconfig, Namespace, NoColor, complete_names
+from davylamp.cli.options import Context, Kubeconfig, Namespace, NoColor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,38 +47,19 @@ ENDINGS = (
 
 
 def diff(  # noqa: PLR0913 - each parameter is an option
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            help="ModelRollout whose disagreeing pairs are fetched from its comparator.", autocompletion=complete_names
-        ),
-    ] = None,
+    name: Name = None,
     *,
-    baseline: Annotated[
-        str | None, typer.Option("--baseline", help="Where the baseline is: http://HOST:PORT or grpc://HOST:PORT.")
-    ] = None,
-    candidate: Annotated[str | None, typer.Option("--candidate", help="Where the candidate is.")] = None,
-    requests: Annotated[
-        Path | None,
-        typer.Option(
-            "--requests",
-            help='File of requests, one JSON object a line: {"method", "path", "headers", "body" or "body_base64"}. '
-            '"-" for the standard input.',
-        ),
-    ] = None,
-    rules: Annotated[
-        Path | None,
-        typer.Option("--rules", help="Manifest of the ModelRollout or policy that says how answers are compared."),
-    ] = None,
-    max_disagreement: Annotated[
-        str | None,
-        typer.Option("--max-disagreement", help="Largest share of disagreeing pairs. Default: the rules', or 2%."),
-    ] = None,
-    concurrency: Annotated[int, typer.Option("--concurrency", min=1, max=256, help="Requests at once.")] = 4,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write the result to this file as JSON; - for standard output.")
-    ] = None,
-    show: Annotated[int, typer.Option("--show", min=0, max=1000, help="How many pairs are shown side by side.")] = 3,
+    baseline: Baseline = None,
+    candidate: Candidate = None,
+    requests: Requests = None,
+    rules: RulesFile = None,
+    max_disagreement: MaxDisagreement = None,
+    concurrency: Concurrency = 4,
+    ca_file: CaFile = None,
+    aa: Again = False,
+    report: Report = None,
+    html: Page = None,
+    show: Show = 3,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -75,18 +72,37 @@ def diff(  # noqa: PLR0913 - each parameter is an option
     from rich.console import Console
 
     _require_shadow()
-    console = Console(no_color=True if no_color else None, highlight=False, markup=False, emoji=False)
-    given = (baseline, candidate, requests)
+    # The report alone, where it goes to the standard output; a page is written all the same.
+    shown = StringIO() if str(report) == "-" else None
+    plain = True if no_color else None
+    console = Console(file=shown, no_color=plain, highlight=False, markup=False, emoji=False, record=html is not None)
     if name is not None:
-        if any(option is not None for option in (*given, rules, max_disagreement, report)):
+        if any((baseline, candidate, requests, rules, max_disagreement, ca_file, aa, report)):
             raise FailureError("give a NAME, or --baseline, --candidate and --requests", ExitCode.WRONG)
         _show_captures(name, (kubeconfig, context, namespace), console, show)
+        _save(console, html)
         return
     if baseline is None or candidate is None or requests is None:
         raise FailureError("give --baseline, --candidate and --requests, or the NAME of a ModelRollout", ExitCode.WRONG)
-    summary, manner = _compare((baseline, candidate), requests, rules, (max_disagreement, concurrency, show))
+    asking = Asking((baseline, candidate), requests, rules, max_disagreement, concurrency, ca_file, aa, show)
+    summary, manner = _compare(asking)
     _tell(summary, manner, console, report)
+    _save(console, html)
     raise typer.Exit(_code(summary))
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What is asked for, as the options have it."""
+
+    urls: tuple[str, str]
+    requests: Path
+    rules: Path | None
+    limit: str | None
+    concurrency: int
+    ca_file: Path | None
+    again: bool
+    show: int
 
 
 def _require_shadow() -> None:
@@ -98,30 +114,31 @@ def _require_shadow() -> None:
     del davylamp
 
 
-def _compare(
-    urls: tuple[str, str], file: Path, rules: Path | None, options: tuple[str | None, int, int]
-) -> tuple[Summary, Manner]:
+def _compare(asking: Asking) -> tuple[Summary, Manner]:
     from dataclasses import replace
 
     from davylamp.cli.diff_requests import read_requests
     from davylamp.cli.diff_rules import manner_of
-    from davylamp.cli.diff_run import place_of, run
+    from davylamp.cli.diff_run import Course, place_of, run
     from davylamp.cli.diff_summary import Summary
 
-    limit, concurrency, show = options
-    manner = manner_of(rules)
-    places = (place_of("--baseline", urls[0]), place_of("--candidate", urls[1]))
+    manner = manner_of(asking.rules)
+    first, second = asking.urls
+    places = (place_of("--baseline", first, asking.ca_file), place_of("--candidate", second, asking.ca_file))
     if places[0].protocol is not places[1].protocol:
         raise FailureError("--baseline and --candidate must speak the same protocol", ExitCode.WRONG)
-    summary = Summary(manner.limit if limit is None else _percent(limit), manner.slowdown, show)
-    found = read_requests(file, places[0].protocol)
+    limit = manner.limit if asking.limit is None else _percent(asking.limit)
+    summary = Summary(limit, manner.slowdown, asking.show)
+    found = read_requests(asking.requests, places[0].protocol)
     with _progress(len(found)) as advanced:
 
         def seen(pair: Pair) -> None:
             summary.add(pair)
             advanced()
 
-        run(found, places, rules=manner.rules, replay=replace(manner.replay, concurrency=concurrency), seen=seen)
+        replay = replace(manner.replay, concurrency=asking.concurrency)
+        again = summary.add_again if asking.again else None
+        run(found, places, Course(manner.rules, replay, seen, again))
     return summary, manner
 
 
@@ -154,11 +171,19 @@ def _tell(summary: Summary, manner: Manner, console: Console, report: Path | Non
     examples = [example_of(pair, manner.redact) for pair in summary.examples]
     if report is not None:
         _write(report, summary, examples)
-    if report is None or str(report) != "-":
-        for example in examples:
-            console.print(drawn(example))
-        console.print()
-        console.print(summary_view(summary))
+    for example in examples:
+        console.print(drawn(example))
+    console.print()
+    console.print(summary_view(summary))
+
+
+def _save(console: Console, page: Path | None) -> None:
+    if page is None:
+        return
+    try:
+        console.save_html(str(page))
+    except OSError as error:
+        raise FailureError(f"{page} cannot be written: {error.strerror}", ExitCode.WRONG) from error
 
 
 def _write(report: Path, summary: Summary, examples: list[Example]) -> None:

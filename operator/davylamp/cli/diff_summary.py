@@ -75,6 +75,9 @@ class Summary:
     latencies: dict[str, list[float]] = field(default_factory=lambda: {"baseline": [], "candidate": []})
     measures: dict[str, list[float]] = field(default_factory=dict)
     examples: list[Pair] = field(default_factory=list)
+    #: Of the baseline with itself, where it was asked twice: pairs, and those that disagree.
+    again_pairs: int = 0
+    again_disagreements: int = 0
 
     def add(self, pair: Pair) -> None:
         """Count a pair."""
@@ -93,6 +96,12 @@ class Summary:
             self.disagreements += 1
             insort(self.examples, pair, key=lambda known: known.request.line)
             del self.examples[self.shown :]
+
+    def add_again(self, pair: Pair) -> None:
+        """Count a pair of the baseline with itself; it decides nothing."""
+        if pair.comparison.unread is None:
+            self.again_pairs += 1
+            self.again_disagreements += pair.comparison.disagrees
 
     def _time(self, pair: Pair) -> None:
         from davylamp.shadow.exchange import Answer
@@ -141,6 +150,7 @@ class Summary:
             "requests": self.requests,
             "pairs": self.pairs,
             "disagreements": _share(self.disagreements, self.pairs) | {"limit": self.limit},
+            "baselineWithItself": _share(self.again_disagreements, self.again_pairs),
             "incomparable": dict(self.incomparable),
             "kinds": dict(self.kinds),
             "differences": dict(self.differences.most_common()),

@@ -132,7 +132,12 @@ def _clean(text: str) -> str:
 def summary_view(summary: Summary) -> RenderableType:
     """Return what all pairs came to."""
     counts = _table("", "pairs", "share", f"at most ({CONFIDENCE:.0%})")
-    for name, share in (("disagree", "disagreements"), (f"slower by {100 * summary.slowdown:.4g} %", "slower")):
+    rows = {
+        "disagree": "disagreements",
+        "the baseline with itself": "baselineWithItself",
+        f"slower by {100 * summary.slowdown:.4g} %": "slower",
+    }
+    for name, share in rows.items():
         said = summary.manifest()[share]
         if said["total"]:
             of = f"{said['events']:,} of {said['total']:,}"

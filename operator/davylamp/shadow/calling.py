@@ -6,6 +6,7 @@ Rule 3: spans are taken from the finest clock; that of the loop may count whole 
 """
 
 import asyncio
+import ssl
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
@@ -33,14 +34,17 @@ class HttpCaller:
         Of one call, with connecting, in seconds.
     max_body
         Bytes of an answer's body, decoded.
+    tls
+        How the variant's certificate is checked; None to call it without TLS.
     """
 
-    def __init__(self, address: str, timeout: float, max_body: int) -> None:
+    def __init__(self, address: str, timeout: float, max_body: int, tls: ssl.SSLContext | None = None) -> None:
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]"), int(port)
         self._address = address
         self._timeout = timeout
         self._max_body = max_body
+        self._tls = tls
         self._idle: list[_Connection] = []
         self._used: set[_Connection] = set()
 
@@ -80,7 +84,9 @@ class HttpCaller:
         return None
 
     async def _connect(self, loop: asyncio.AbstractEventLoop) -> "_Connection":
-        _, connection = await loop.create_connection(lambda: _Connection(loop, self._max_body), self._host, self._port)
+        _, connection = await loop.create_connection(
+            lambda: _Connection(loop, self._max_body), self._host, self._port, ssl=self._tls
+        )
         return connection
 
     async def _exchange(self, connection: "_Connection", request: bytes, *, headless: bool) -> Answer | Failure | None:

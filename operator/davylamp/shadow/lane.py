@@ -7,6 +7,7 @@ machine warm.
 """
 
 import asyncio
+import ssl
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -79,11 +80,14 @@ class Variant:
         ``host:port``.
     replay
         Limits.
+    tls
+        How its certificate is checked where it speaks HTTP; None to call it without TLS.
     """
 
-    def __init__(self, address: str, replay: Replay) -> None:
+    def __init__(self, address: str, replay: Replay, tls: ssl.SSLContext | None = None) -> None:
         self._address = address
         self._replay = replay
+        self._tls = tls
         self._callers: dict[Protocol, _Caller] = {}
 
     async def call(self, call: Call) -> Outcome:
@@ -101,7 +105,7 @@ class Variant:
     def _make(self, protocol: Protocol) -> _Caller:
         match protocol:
             case Protocol.HTTP:
-                return HttpCaller(self._address, self._replay.timeout, self._replay.max_body)
+                return HttpCaller(self._address, self._replay.timeout, self._replay.max_body, self._tls)
             case Protocol.GRPC:
                 return GrpcCaller(self._address, self._replay.timeout, self._replay.max_body)
 

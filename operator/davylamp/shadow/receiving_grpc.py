@@ -6,10 +6,12 @@ Rule 2: the library itself ends a call whose message is over the limit; it is co
 """
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
+import structlog
 
 from davylamp.shadow.doorway import Doorway, FullError
 from davylamp.shadow.exchange import Headers, Protocol
@@ -23,6 +25,10 @@ _OPTIONS: Final = (
     # Or two processes may listen on one port, and each get half.
     ("grpc.so_reuseport", 0),
 )
+#: Seconds until it is looked again whether the port is open, or free.
+_PAUSE: Final = 1.0
+_LONGEST_STOP: Final = 5.0
+_log: Final = structlog.get_logger("davylamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,8 @@ class GrpcListener:
         self._sink = sink
         self._entry = entry
         self._server: Any = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._closing = False
 
     async def open(self, host: str | None, port: int) -> int:
         """Start to listen, and return the port; 0 picks one.
@@ -65,6 +73,55 @@ class GrpcListener:
         OSError
             If the port cannot be had.
         """
+        bound = await self._start(host, port)
+        self._keeper = asyncio.create_task(self._keep(host, bound))
+        return bound
+
+    async def close(self) -> None:
+        """Stop at once; requests that are arriving are not counted."""
+        self._closing = True
+        if self._keeper is not None:
+            # Not by cancelling what waits for its end, which would cancel the end.
+            await self._stop()
+            await self._keeper
+
+    async def _keep(self, host: str | None, port: int) -> None:
+        """Open the port anew whenever the library's server has ended by itself: a path that is no text ends it."""
+        while True:
+            while await self._serves() and await _listens(host, port):
+                pass
+            if self._closing:
+                return
+            self._sink.refuse(Reception.UNDECODABLE)
+            _log.warning("grpc_server_ended", port=port)
+            await self._stop()
+            await self._reopen(host, port)
+            if self._closing:
+                await self._stop()
+                return
+
+    async def _serves(self) -> bool:
+        """Wait for a while, and return whether the server has not ended meanwhile, as far as it says so itself."""
+        with contextlib.suppress(Exception):
+            return bool(await self._server.wait_for_termination(_PAUSE)) and not self._closing
+        return False
+
+    async def _reopen(self, host: str | None, port: int) -> None:
+        while not self._closing:
+            try:
+                await self._start(host, port)
+            except OSError:
+                await asyncio.sleep(_PAUSE)
+            else:
+                return
+
+    async def _stop(self) -> None:
+        # One that has ended by itself says once more why, or never comes to its end.
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(_LONGEST_STOP):
+                await self._server.stop(None)
+
+    async def _start(self, host: str | None, port: int) -> int:
         largest = self._sink.max_body
         server = grpc.aio.server(options=(*_OPTIONS, ("grpc.max_receive_message_length", largest)))
         server.add_generic_rpc_handlers((_AnyMethod(self._sink, largest, self._entry),))
@@ -76,10 +133,14 @@ class GrpcListener:
         self._server = server
         return bound
 
-    async def close(self) -> None:
-        """Stop at once; requests that are arriving are not counted."""
-        if self._server is not None:
-            await self._server.stop(None)
+
+async def _listens(host: str | None, port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(host or "localhost", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 class _AnyMethod(grpc.GenericRpcHandler):  # type: ignore[misc]  # the library has no types

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,52 @@ def test_a_worse_candidate_is_over_the_limit_and_shown_side_by_side(
     assert row.split() == ["$['outputs'][0]['data'][0]", "0.3", "0.5"]
     for words in ("Decision", "Values", "ScoreChange", "latency", "p95", "slower by 10 %"):
         assert words in ended.out
+
+
+def test_a_baseline_asked_twice_shows_how_it_differs_from_itself_and_that_decides_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    turns = count()
+
+    def moody(path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+        # Of the two times that it is asked the same, it answers once as the candidate does, and once otherwise.
+        return scores(0.2 * (next(turns) % 2))(path, headers, body)
+
+    report = tmp_path / "report.json"
+    options = ("--aa", "--concurrency", "1", "--report", str(report), "--max-disagreement", "50%")
+    with pair(moody, scores()) as urls:
+        ended = call(capsys, *urls, *asked(tmp_path, 50), *options)
+    assert ended.code == 0
+    assert next(turns) == 100
+    (row,) = (line for line in ended.out.splitlines() if line.startswith("the baseline with itself"))
+    assert "10 of 50" in row
+    assert json.loads(report.read_text("utf-8"))["baselineWithItself"]["events"] == 10
+    with pair(scores(), scores()) as urls:
+        assert "with itself" not in call(capsys, *urls, *asked(tmp_path, 50)).out
+
+
+@pytest.mark.parametrize("report", [[], ["--report", "-"]])
+def test_what_is_shown_is_written_as_a_page_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], report: list[str]
+) -> None:
+    page = tmp_path / "page.html"
+    with pair(scores(), scores(0.2)) as urls:
+        ended = call(capsys, *urls, *asked(tmp_path, 50), "--html", str(page), *report)
+        assert ended.code == 1
+        nowhere = call(capsys, *urls, *asked(tmp_path, 50), "--html", str(tmp_path / "no" / "page.html"))
+    text = page.read_text("utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert "10 of 50 pairs disagree, 20 %: more than the limit of 2 %" in text
+    assert ("10 of 50 pairs disagree" in ended.out) == (not report or "sentence" in json.loads(ended.out))
+    assert (nowhere.code, "page.html cannot be written: No such file or directory" in nowhere.err) == (2, True)
+
+
+def test_a_file_that_holds_no_certificates_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty.pem").write_text("", encoding="utf-8")
+    for name in ("empty.pem", "missing.pem"):
+        options = ("--baseline", "https://a", "--candidate", "https://b", "--ca-file", str(tmp_path / name))
+        ended = call(capsys, "diff", *options, *asked(tmp_path, 1))
+        assert (ended.code, "holds no certificates that can be read: " in ended.err) == (2, True)
 
 
 def test_few_pairs_without_a_disagreement_show_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,7 +355,7 @@ def test_what_cannot_be_done_ends_with_2_and_says_why(
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("https://localhost:8443", "without TLS"),
+        ("grpcs://localhost:8443", "without TLS"),
         ("localhost:8080", "must be such as http://localhost:8080"),
         ("http://", "must be such as"),
         ("http://user@localhost", "must be such as"),

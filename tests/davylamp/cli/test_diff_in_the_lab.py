@@ -113,3 +113,15 @@ def test_who_finds_no_secret_is_told_how_to_make_one(user: User, capsys: pytest.
     missing = user.looks(capsys)
     assert missing.code == 5
     assert f"kubectl create secret generic {SECRET} --namespace" in missing.err
+
+
+def test_variants_with_tls_are_called_where_their_certificate_is_vouched_for(
+    control_plane: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "requests.jsonl").write_text('{"method": "GET", "path": "/version"}\n' * 3, encoding="utf-8")
+    url = control_plane.api_url
+    options = ["--baseline", url, "--candidate", url, "--requests", str(tmp_path / "requests.jsonl")]
+    trusted = call(capsys, "diff", *options, "--ca-file", str(control_plane.authority), "--max-disagreement", "50%")
+    assert "0 of 3 pairs disagree" in trusted.out, trusted.err
+    unknown = call(capsys, "diff", *options)
+    assert (unknown.code, "BaselineFailed: 3" in unknown.out) == (2, True)

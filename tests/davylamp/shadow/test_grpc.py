@@ -183,6 +183,21 @@ async def test_a_message_that_does_not_come_to_its_end_has_an_end() -> None:
     assert (sink.taken, sink.refused) == ([], [Reception.CUT_OFF])
 
 
+async def test_a_path_that_is_no_text_ends_the_librarys_server_and_another_one_takes_its_place() -> None:
+    sink = KeepingSink()
+    async with listening(sink, Entry(Doorway(Limits()), 20)) as (port, call):
+        for number in range(2):
+            _, writer = await asyncio.open_connection(HOST, port)
+            path = HEADERS.replace(INFER.encode(), b"\xbc" * len(INFER))
+            writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, b"", 0) + frame(1, 5, path))
+            await sink.until(refused=number + 1)
+            writer.close()
+            # The channel connects again when it can.
+            await call(b"x", timeout=20, wait_for_ready=True)
+
+    assert (len(sink.taken), sink.refused) == (2, [Reception.UNDECODABLE] * 2)
+
+
 async def outcome(answering: Answering, *, seconds: float = 20, max_body: int = 1000) -> Answer | Failure:
     async with model_server(answering) as address:
         caller = GrpcCaller(address, seconds, max_body)
