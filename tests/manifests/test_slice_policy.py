@@ -162,6 +162,15 @@ def test_slices_come_and_go_beside_weights_and_mirror(
     assert not [name for name in route.manifest["metadata"]["annotations"] if name.startswith(MARK)]
 
 
+@pytest.mark.parametrize("value", ['say "yes"', "back\\slash", "Zoë", "F, M; [x]"])
+def test_a_value_may_have_any_character(route: Route, operator_api: Api, control_plane: Lab, value: str) -> None:
+    before = route.manifest["spec"]
+    route.become(operator_api, (PREPARE, HALF, Divert("a-1", (Diversion("X-Sex", value),))))
+    route.manifest = route.send(control_plane.api, route.edited(unnamed))
+    route.become(operator_api, (BACK, Restore()))
+    assert route.manifest["spec"] == before
+
+
 def test_a_promotion_takes_the_rules_for_slices_away(route: Route, operator_api: Api) -> None:
     route.become(operator_api, (*SLICED, FULL, Repoint()))
     assert [ref["name"] for ref in refs(route.manifest)] == ["credit-int8", "third"]

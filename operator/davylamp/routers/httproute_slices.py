@@ -5,7 +5,8 @@ Rule 1: in front of each rule that has the candidate stands a copy of it for eac
 Rule 2: copies are known by their names; where the API server keeps no names of rules, or somebody took all of them
     away, by the matches that are marked. Everything else on a route works on the rules without them.
 Rule 3: what would give a request to another of the user's rules than before is refused (`httproute_precedence`). A rule
-    with a longer path or a method still comes before a copy, as it came before the rule that was copied.
+    with a longer path or a method still comes before a copy, as it came before the rule that was copied. Other
+    HTTPRoutes for the same host are not looked at.
 Rule 4: a value of a header may say who a person is; no message repeats it.
 """
 
@@ -153,6 +154,8 @@ def _laid(base: Manifest, pair: Pair, slices: Sequence[Diversion]) -> list[Laid]
                 f"slice {number + 1} of {len(slices)} is no header match that an HTTPRoute takes: "
                 f"its header is {each.header[:60]!r}, its value has {len(each.value)} characters of 1 to {_MAX_VALUE}"
             )
+    # Names of headers are the same in whatever case.
+    slices = tuple({(each.header.lower(), each.value): each for each in reversed(slices)}.values())[::-1]
     sharing = {share.rule: share for share in shared(base, pair) if share.candidates}
     own = {as_text(match) for rule in rules_of(base) for match in matches_of(rule)}
     laid: list[Laid] = []

@@ -225,7 +225,7 @@ def _written(originals: tuple[Original, ...]) -> str:
 
 def _written_slices(diverted: tuple[Diversion, ...], copies: tuple[str, ...]) -> str:
     slices = [[each.header, each.value] for each in diverted]
-    return json.dumps({"slices": slices, "rules": copies}, separators=(",", ":"))
+    return json.dumps({"slices": slices, "rules": copies}, separators=(",", ":"), ensure_ascii=False)
 
 
 def _slices(text: str | None) -> tuple[tuple[Diversion, ...], tuple[str, ...]]:

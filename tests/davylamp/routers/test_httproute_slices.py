@@ -95,6 +95,13 @@ def test_every_rule_that_has_the_candidate_is_copied_for_every_slice_and_no_othe
     assert len({each["name"] for each in rules if "name" in each}) == 4
 
 
+def test_a_header_in_two_spellings_is_one_header() -> None:
+    twice = Divert(ATTEMPT, (Diversion("X-Sex", "F"), WOMEN))
+    diverted = after(RUNNING, twice)
+    assert len(diverted["spec"]["rules"]) == 2
+    assert seen(diverted).diverted == twice.slices
+
+
 def test_a_copy_never_repeats_a_name_of_the_users() -> None:
     before = route(rule(baseline(), name="main"))
     names = [each["name"] for each in after(before, PREPARE, HALF, ON)["spec"]["rules"]]
