@@ -1,5 +1,7 @@
 """The join store on both databases: what a person would try first, and what must not be lost or counted twice."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +12,7 @@ from davylamp.errors import SpecError, Unavailable
 from davylamp.labels.database import Database
 from davylamp.labels.records import NOBODY, Arrival, Taken, Terms
 from davylamp.labels.schema import ATTEMPTS, COUNTERS, PREDICTIONS, VERSIONS, WAITING
-from davylamp.labels.store import MOST_MESSAGES, Tidied
+from davylamp.labels.store import MOST_MESSAGES, Message, Store, Tidied
 from tests.davylamp.labels.samples import (
     DAY,
     HOUR,
@@ -259,3 +261,26 @@ def test_a_database_that_does_not_answer_is_unavailable_and_no_password_is_told(
     with pytest.raises(Unavailable, match="the database failed") as failure:
         database.prepare()
     assert "secret" not in str(failure.value)
+
+
+def test_a_label_and_its_prediction_that_come_at_once_by_two_replicas_meet(url: str) -> None:
+    """Each in a transaction that does not see the other's: unless writers take turns, they miss each other for good."""
+    database, store = opened(url)
+    _, other = opened(url)
+    rounds = 40
+    with ThreadPoolExecutor(2) as threads:
+        for n in range(rounds):
+            names = [f"r{n}-{place}" for place in range(5)]
+            together = threading.Barrier(2)
+
+            def take(replica: Store, messages: list[Message], together: threading.Barrier = together) -> None:
+                together.wait(60)
+                replica.take(messages, NOW)
+
+            predicting = threads.submit(take, store, [prediction(name) for name in names])
+            labelling = threads.submit(take, other, [label(name) for name in reversed(names)])
+            predicting.result()
+            labelling.result()
+    found = counts(database)
+    assert of(found, rollout(), "arrival:") == {"joined": 5 * rounds}
+    assert of(found, whole(), "outcome:baseline:") == {"TP": 5 * rounds}

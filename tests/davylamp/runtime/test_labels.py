@@ -22,6 +22,7 @@ from davylamp.labels.authentication import SIGNATURE, signature
 from davylamp.runtime.clock import SystemClock
 from davylamp.runtime.labels import LabelsProcess, main
 from davylamp.runtime.labels_settings import LabelsSettings
+from e2e.bench.postgresql import PostgreSQL
 from tests.davylamp.labels.conftest import empty_database, postgresql, url
 from tests.davylamp.runtime.test_comparator import logging_as_before
 from tests.davylamp.runtime.waiting import eventually, eventually_so
@@ -221,6 +222,36 @@ async def test_two_replicas_agree_and_one_exports(settings: LabelsSettings) -> N
             for client in (one, other)
         ]
         assert sorted(exported, key=str) == [50, None]
+
+
+async def test_a_crash_of_postgresql_itself_loses_nothing_that_was_answered(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(TOKEN)
+    with PostgreSQL() as server:
+        url = server.database("crashed")
+        settings = LabelsSettings(url, tokens, host="127.0.0.1", port=0, tidy_every=timedelta(milliseconds=50))
+        async with serving(settings) as client:
+            names = [f"r{n}" for n in range(20)]
+            await client.predict(names)
+            assert await client.label(names[:10]) == (200, told(joined=10))
+            assert await client.sample("davylamp_label_exporter") == 1
+            await asyncio.to_thread(server.stop, signal.SIGQUIT)
+            status, answer = await client.label(names)
+            assert (status, answer["error"].startswith("the database failed")) == (503, True)
+            assert (await client.get("/metrics"))[0] == 503
+            await asyncio.to_thread(server.start)
+
+            async def taken() -> bool:
+                return (await client.label(names[10:]))[0] == 200
+
+            await eventually_so(taken, "labels are taken again")
+            assert (await client.label(names))[1] == told(duplicate=20)
+            await eventually_so(lambda: tidied_in_vain(client), "tidying has failed meanwhile")
+            assert await client.sample("davylamp_label_arrivals_total", rollout="credit", result="joined") == 20
+
+
+async def tidied_in_vain(client: Client) -> bool:
+    return bool(await client.sample("davylamp_label_tidying_failures_total"))
 
 
 async def test_killed_at_any_moment_it_has_lost_and_doubled_nothing(settings: LabelsSettings) -> None:
