@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from davylamp.core.case import Case, facts, hold, stay
-from davylamp.core.model import Reason, Ruling
+from davylamp.core.model import NONE, Reason, Ruling
 from davylamp.core.moves import Decision, Diversion, Divert
+from davylamp.core.safety import rollback
 from davylamp.core.world import RouteView
 
 
@@ -37,10 +38,18 @@ def divert(case: Case) -> Decision | None:
 
 
 def keep(case: Case) -> Decision | None:
-    """Make the route show what was decided about slices, before any weight is given."""
+    """Make the route show what was decided about slices, before any weight is given.
+
+    A route that has no room for it, or whose API server refuses it, gives all traffic back.
+    """
     wanted, view = _wanted(case), case.view
     if not wanted or view.diverted == wanted or not view.prepared or not _undecided(case):
         return None
+    if case.world.refusal:
+        if view.weight == NONE or case.world.baseline_ready == 0:
+            return None
+        why = f"{_named(case)} has regressed and cannot go back alone: {case.world.refusal}"
+        return rollback(case, Reason.REGRESSED, why)
     message = f"route {case.pair.route} is to send {_named(case)} to {case.pair.baseline}, and does not"
     return stay(case, case.climbing, Reason.SLICE_ROLLED_BACK, message, action=Divert(case.attempt, wanted))
 

@@ -93,6 +93,18 @@ def test_a_route_that_does_not_show_it_is_written_again_before_anything_rises(sh
     assert again.action == Divert(ATTEMPT.id, (FEMALE,))
 
 
+def test_a_slice_that_the_route_cannot_send_back_alone_takes_everybody_back() -> None:
+    full = diverted(baked_at(5), "sex=Female").route_says(diverted=()).refused("16 rules, and at most 16 fit")
+    decision = full.decide()
+    assert decision.action == Lower(ATTEMPT.id, NONE, Ruling.ROLLBACK)
+    assert decision.progress.message == (
+        "sex=Female has regressed and cannot go back alone: 16 rules, and at most 16 fit"
+    )
+    assert situation(full.endpoints(baseline=0).decide()) == (None, Phase.HELD, Reason.ROUTE_UNFIT)
+    unserved = diverted(prepared(), "sex=Female").route_says(diverted=()).refused("16 rules, and at most 16 fit")
+    assert situation(unserved.decide()) == (None, Phase.HELD, Reason.ROUTE_UNFIT)
+
+
 def test_an_attempt_that_begins_again_at_0_sends_the_slice_back_before_its_first_weight() -> None:
     lost = diverted(prepared(), "sex=Female").route_says(diverted=())
     assert lost.decide().action == Divert(ATTEMPT.id, (FEMALE,))
