@@ -7,7 +7,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from davylamp.api.v1alpha1.quantities import parse_duration
 from davylamp.errors import SpecError
 from davylamp.labels.records import Terms
 from davylamp.runtime.settings import listen_address, log_format_of
@@ -102,6 +101,9 @@ def _file(environment: Mapping[str, str], variable: str) -> Path | None:
 
 
 def _span(environment: Mapping[str, str], variable: str, default: str) -> timedelta:
+    # Here, for the command line reads the variables above at its start, and is to load little.
+    from davylamp.api.v1alpha1.quantities import parse_duration
+
     try:
         span = parse_duration(environment.get(variable) or default)
     except ValueError as wrong:
