@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -183,19 +184,47 @@ async def test_a_message_that_does_not_come_to_its_end_has_an_end() -> None:
     assert (sink.taken, sink.refused) == ([], [Reception.CUT_OFF])
 
 
+async def refused(port: int) -> None:
+    """Wait until nobody listens."""
+    async with asyncio.timeout(20):
+        with contextlib.suppress(ConnectionRefusedError):
+            while True:
+                _, writer = await asyncio.open_connection(HOST, port)
+                writer.close()
+
+
+@asynccontextmanager
+async def path_that_is_no_text(port: int) -> AsyncIterator[None]:
+    """Send a request whose path is none."""
+    _, writer = await asyncio.open_connection(HOST, port)
+    path = HEADERS.replace(INFER.encode(), b"\xbc" * len(INFER))
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, b"", 0) + frame(1, 5, path))
+    try:
+        yield
+    finally:
+        writer.close()
+
+
 async def test_a_path_that_is_no_text_ends_the_librarys_server_and_another_one_takes_its_place() -> None:
     sink = KeepingSink()
     async with listening(sink, Entry(Doorway(Limits()), 20)) as (port, call):
         for number in range(2):
-            _, writer = await asyncio.open_connection(HOST, port)
-            path = HEADERS.replace(INFER.encode(), b"\xbc" * len(INFER))
-            writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, b"", 0) + frame(1, 5, path))
-            await sink.until(refused=number + 1)
-            writer.close()
+            async with path_that_is_no_text(port):
+                await sink.until(refused=number + 1)
             # The channel connects again when it can.
             await call(b"x", timeout=20, wait_for_ready=True)
 
     assert (len(sink.taken), sink.refused) == (2, [Reception.UNDECODABLE] * 2)
+
+
+async def test_a_listener_whose_server_has_ended_can_be_closed() -> None:
+    listener = GrpcListener(KeepingSink(), Entry(Doorway(Limits()), 20))
+    port = await listener.open(HOST, 0)
+    async with path_that_is_no_text(port):
+        await refused(port)
+        async with asyncio.timeout(20):
+            await listener.close()
+    await refused(port)
 
 
 async def outcome(answering: Answering, *, seconds: float = 20, max_body: int = 1000) -> Answer | Failure:

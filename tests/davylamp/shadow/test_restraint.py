@@ -98,3 +98,25 @@ def test_pauses_are_short_again_after_twenty_quiet_calls() -> None:
     restraint.note(answer(429), 50.0, candidate=True)
 
     assert pause(restraint, 50.0) == 0.5
+
+
+def test_the_weaker_of_both_variants_says_how_many_pairs_may_be_under_way() -> None:
+    restraint = Restraint(TIMEOUT, concurrency=8)
+    for candidate in (True, False):
+        assert restraint.places == 1
+        for _ in range(100):
+            restraint.note(answer(), 0.0, candidate=candidate)
+    assert restraint.places == 8
+
+    restraint.note(answer(503), 0.0, candidate=True)
+    assert restraint.places == 4
+
+
+def test_after_a_pause_it_begins_with_one_pair_again() -> None:
+    restraint = Restraint(TIMEOUT, concurrency=8)
+    for _ in range(100):
+        restraint.note(answer(), 0.0, candidate=True)
+        restraint.note(answer(), 0.0, candidate=False)
+    restraint.note(answer(429), 0.0, candidate=False)
+
+    assert restraint.places == 1
