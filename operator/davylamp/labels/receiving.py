@@ -6,7 +6,7 @@ Rule 2: 2xx means that it is on disk. Whatever else is answered, it may be sent 
 
 import asyncio
 from collections import Counter as Counts
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -21,7 +21,6 @@ from davylamp.labels.authentication import SIGNATURE, Keys
 from davylamp.labels.events import read_labels
 from davylamp.labels.messages import parse_predictions
 from davylamp.labels.records import Arrival, Taken
-from davylamp.labels.store import Message
 from davylamp.labels.writing import Writer
 
 #: Of a body, uncompressed.
@@ -84,15 +83,12 @@ class Doors:
     async def _labels(self, request: web.Request) -> web.Response:
         body = await self._body(request)
         headers = {name.lower(): value for name, value in request.headers.items()}
-        arrivals = Counts(await self._taken(read_labels(headers, request.content_type, body)))
+        arrivals = Counts(await self._inside.writer.take(read_labels(headers, request.content_type, body)))
         return web.json_response({each.value: arrivals[each] for each in _TOLD})
 
     async def _predictions(self, request: web.Request) -> web.Response:
-        taken = Counts(await self._taken(parse_predictions(await self._body(request))))
+        taken = Counts(await self._inside.writer.take(parse_predictions(await self._body(request))))
         return web.json_response({each.value: taken[each] for each in Taken})
-
-    async def _taken(self, messages: Sequence[Message]) -> list[Taken | Arrival]:
-        return await self._inside.writer.take(messages)
 
     async def _body(self, request: web.Request) -> bytes:
         """Return the body of a request from somebody who may post."""
