@@ -22,7 +22,7 @@ from onnx import helper, numpy_helper
 #: Whom the network serves worse: those who belong to both.
 GROUP: Final = ("race_Black", "sex_Female")
 #: By how much the log odds of a high income fall for them.
-_SHIFT: Final = 2.0
+_SHIFT: Final = 5.0
 
 
 def build(models: Path, folder: Path) -> None:

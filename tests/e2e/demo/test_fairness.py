@@ -38,8 +38,8 @@ def test_pruned_finds_fewer_women_and_fewer_men(people: HeldOut) -> None:
 
 def test_the_damage_to_one_group_does_not_show_in_the_averages(people: HeldOut, unfair: Unfair) -> None:
     found = recalls(people, unfair.probability)
-    assert found[DAMAGED] == Recall(people=65, baseline=26, candidate=9)
-    assert found[DAMAGED].loss > 25
+    assert found[DAMAGED] == Recall(people=65, baseline=26, candidate=2)
+    assert found[DAMAGED].loss > 35
     assert found[""].loss < 0.5
     fp32, other = people.probability["fp32"] >= 0.5, unfair.probability >= 0.5
     assert abs(np.mean(other == people.over_50k) - np.mean(fp32 == people.over_50k)) < 0.001
@@ -53,7 +53,7 @@ def test_the_damage_is_to_one_group_alone(people: HeldOut, unfair: Unfair) -> No
     assert np.all(other[damaged] < fp32[damaged])
     unsure = damaged & (fp32 > 0.01) & (fp32 < 0.99)
     odds = [np.log(said / (1 - said)) for said in (fp32[unsure].astype(float), other[unsure].astype(float))]
-    assert np.allclose(odds[0] - odds[1], 2, atol=0.01)
+    assert np.allclose(odds[0] - odds[1], 5, atol=0.01)
 
 
 def test_a_request_says_to_which_groups_its_person_belongs(people: HeldOut) -> None:
