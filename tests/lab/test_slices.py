@@ -1,0 +1,168 @@
+"""Groups that a candidate serves worse, on a real control plane: found by labels that come late and out of order.
+
+Who serves requests are stand-ins; what both variants said of 22,611 people, and the truth, are the demo's models' and
+the census', posted to the service of labels as a comparator and its user would. A thousand people at a time, about
+half of whose labels come with the next thousand, so that all have come after 23 thousands.
+"""
+
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from e2e.demo.models.artifacts import HeldOut, Models, ensure_models
+from e2e.demo.models.fairness import ensure_unfair, groups, recalls
+from e2e.demo.models.quality import THRESHOLD
+from e2e.lab import Component, Lab
+from e2e.stage.comparator import Comparator
+from e2e.stage.invariants import states, weight_of
+from e2e.stage.labels import Labels
+from e2e.stage.premises import CANDIDATE, Site
+from e2e.stage.recorder import Object
+from e2e.stage.rollout_stage import PATIENCE, QUICK, RolloutStage
+
+AT_ONCE = 1_000
+#: Lasts as long as a test wants it to.
+ENDLESS = {"shadow": {"minPairs": 1_000_000}, "bake": "1s"}
+SLICES = {
+    "attributes": [
+        {"name": "sex", "header": "x-sex", "values": ["Female", "Male"], "protected": False},
+        {"name": "race", "header": "x-race", "values": ["White", "Black"], "protected": False},
+    ],
+    "intersections": [["race", "sex"]],
+    "positive": "1",
+    "gates": [{"metric": "truePositiveRate", "maxDrop": {"absolute": "2%"}}],
+}
+NAMED = {f"{race}{sex}" for race in ("", "race=White,", "race=Black,") for sex in ("sex=Female", "sex=Male")} | {
+    "race=White",
+    "race=Black",
+}
+
+#: How a message says that a group is served worse.
+SENTENCE = r"true positive rate of {} fell by [0-9.]+ points, 95 % sequence [-0-9.]+ to [0-9.]+, [0-9,]+ pairs"
+
+Flags = NDArray[np.bool_]
+
+
+@pytest.fixture(scope="module")
+def models() -> Models:
+    return ensure_models(lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def people(models: Models) -> HeldOut:
+    return models.held_out()
+
+
+@pytest.fixture
+def service(lab: Lab, lab_namespace: str) -> Iterator[Labels]:
+    with Labels(lab, lab_namespace) as made:
+        yield made
+
+
+@pytest.fixture
+def sliced(davylamp: Component, site: Site, service: Labels) -> Iterator[RolloutStage]:
+    """A rollout with gates on slices that was not applied yet, beside a comparator and the service of labels."""
+    with Comparator(site.lab, site.namespace), RolloutStage(site, "income") as made:
+        # Far more than any variant decides otherwise, so that slices decide.
+        gates = QUICK["gates"] | {"disagreement": {"limit": "50%"}}
+        made.manifest["spec"] |= {"steps": [ENDLESS, *QUICK["steps"]], "gates": gates, "slices": SLICES}
+        davylamp.wait_ready()
+        made.site.fleet.heal()
+        yield made
+
+
+class Feeder:
+    """Posts what both variants said of all people, and then the truth, late and out of order."""
+
+    def __init__(self, stage: RolloutStage, service: Labels, people: HeldOut) -> None:
+        self._stage = stage
+        self._service = service
+        self._people = people
+        self._members = {name: members for name, members in groups(people) if name in NAMED}
+        self._draws = random.Random(5)  # noqa: S311 - test data
+
+    def feed(self, candidate: Flags, *phases: str) -> None:
+        """Post until all labels are posted, or a phase is reached."""
+        attempt = self._stage.status["attempt"]["id"]
+        order = list(range(len(candidate)))
+        self._draws.shuffle(order)
+        waiting: list[int] = []
+        for first in range(0, len(order), AT_ONCE):
+            now = order[first : first + AT_ONCE]
+            self._service.predict([self._prediction(attempt, row, candidate) for row in now])
+            # Some twice, and each of the last thousand's after some of this one's.
+            waiting = [*waiting, *now]
+            self._draws.shuffle(waiting)
+            half = len(waiting) // 2
+            self._label([*waiting[:half], *waiting[: half // 10]])
+            waiting = waiting[half:]
+            if self._stage.status.get("phase") in phases:
+                return
+        self._label(waiting)
+
+    def _label(self, rows: list[int]) -> None:
+        truth = self._people.over_50k
+        self._service.label([{"id": f"person-{row}", "label": bool(truth[row])} for row in rows])
+
+    def _prediction(self, attempt: str, row: int, candidate: Flags) -> dict[str, Any]:
+        return {
+            "id": f"person-{row}",
+            "namespace": self._stage.site.namespace,
+            "rollout": self._stage.name,
+            "attempt": attempt,
+            "cohort": "0",
+            "slices": [name for name, members in self._members.items() if members[row]],
+            "positive": "1",
+            "baseline": {"decision": bool(self._people.probability["fp32"][row] >= THRESHOLD)},
+            "candidate": {"decision": bool(candidate[row])},
+        }
+
+
+def as_it_was(stage: RolloutStage) -> bool:
+    """Whether the route in the API server is what its owner wrote."""
+    route = stage.site.lab.api.get(stage.route_path)
+    return bool(route["spec"] == stage.original["spec"])
+
+
+def weights(stage: RolloutStage) -> set[int]:
+    """Return all weights that the candidate ever had."""
+    return {weight_of(state.route, CANDIDATE) for state in states(stage.recorder.history) if state.route}
+
+
+def regressed(status: Object) -> set[str]:
+    return {signal["name"] for signal in status["signals"] if signal["verdict"] == "Regressed"}
+
+
+def test_a_variant_that_is_pruned_for_women_alone_is_taken_back_for_the_recall_of_women(
+    sliced: RolloutStage, service: Labels, people: HeldOut
+) -> None:
+    said = np.where(people.men, people.probability["fp32"], people.probability["pruned"])
+    sliced.apply()
+    sliced.until_mirrored()
+    Feeder(sliced, service, people).feed(said >= THRESHOLD, "RolledBack")
+    status = sliced.until_phase("RolledBack", within=PATIENCE)
+    assert re.search(SENTENCE.format("[a-zA-Z=,]*sex=Female"), status["message"])
+    assert not {name for name in regressed(status) if "sex=Male" in name}
+    assert weights(sliced) == {0}
+    assert as_it_was(sliced)
+
+
+def test_a_variant_that_is_damaged_for_one_intersection_alone_is_found(
+    sliced: RolloutStage, service: Labels, people: HeldOut, models: Models
+) -> None:
+    said = ensure_unfair(models, lambda _: None).probability
+    assert recalls(people, said)[""].loss < 0.5
+    sliced.apply()
+    sliced.until_mirrored()
+    Feeder(sliced, service, people).feed(said >= THRESHOLD, "RolledBack")
+    status = sliced.until_phase("RolledBack", within=PATIENCE)
+    assert re.search(SENTENCE.format("race=Black,sex=Female"), status["message"])
+    assert not {name for name in regressed(status) if "White" in name or "Male" in name}
+    assert weights(sliced) == {0}
+    assert as_it_was(sliced)
+    assert sliced.violations() == ()
