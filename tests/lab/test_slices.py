@@ -21,7 +21,7 @@ from e2e.lab import Component, Lab
 from e2e.stage.comparator import Comparator
 from e2e.stage.invariants import states, weight_of
 from e2e.stage.labels import Labels
-from e2e.stage.premises import CANDIDATE, Site
+from e2e.stage.premises import CANDIDATE, Fleet, Site
 from e2e.stage.recorder import Object
 from e2e.stage.rollout_stage import PATIENCE, QUICK, RolloutStage
 
@@ -136,6 +136,22 @@ def weights(stage: RolloutStage) -> set[int]:
 
 def regressed(status: Object) -> set[str]:
     return {signal["name"] for signal in status["signals"] if signal["verdict"] == "Regressed"}
+
+
+def test_the_pruned_variant_is_taken_back_for_its_recall_before_it_answers_anybody(
+    sliced: RolloutStage, service: Labels, people: HeldOut, fleet: Fleet
+) -> None:
+    sliced.apply()
+    sliced.until_mirrored()
+    Feeder(sliced, service, people).feed(people.probability["pruned"] >= THRESHOLD, "RolledBack")
+    status = sliced.until_phase("RolledBack", within=PATIENCE)
+    assert status["reason"] == "Regressed"
+    assert re.search(SENTENCE.format("(all|[a-zA-Z=,]+)"), status["message"])
+    assert all("truePositiveRate" in name for name in regressed(status))
+    assert weights(sliced) == {0}
+    assert fleet.live(CANDIDATE) == 0
+    assert as_it_was(sliced)
+    assert sliced.violations() == ()
 
 
 def test_a_variant_that_is_pruned_for_women_alone_is_taken_back_for_the_recall_of_women(
