@@ -82,9 +82,12 @@ class Comparator:
         Where it runs.
     namespace
         Whose rollouts it serves; it may be made later.
+    environment
+        Settings beside the lab's.
     """
 
-    def __init__(self, lab: Lab, namespace: str) -> None:
+    def __init__(self, lab: Lab, namespace: str, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = environment or {}
         self._lab = lab
         self._namespace = namespace
         self._address = lab.address()
@@ -96,7 +99,7 @@ class Comparator:
             install(self._lab, self._namespace, self._address)
             file = self._lab.files.file(f"captures-key-{self._namespace}")
             file.write_text(KEY, encoding="utf-8")
-            environment = {"DAVYLAMP_CAPTURES_KEY_FILE": str(file)}
+            environment = {"DAVYLAMP_CAPTURES_KEY_FILE": str(file), **self._environment}
             self._process = comparator(self._lab, self._namespace, self._address, environment)
         self._process.start()
         # Prometheus takes seconds to know of a target: as long as the process takes to start.

@@ -9,15 +9,18 @@ import random
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.demo.models.artifacts import HeldOut, Models, ensure_models
 from e2e.demo.models.fairness import ensure_unfair, groups, recalls
 from e2e.demo.models.quality import THRESHOLD
 from e2e.lab import Component, Lab
+from e2e.lab.waiting import until
 from e2e.stage.comparator import Comparator
 from e2e.stage.invariants import states, weight_of
 from e2e.stage.labels import Labels
@@ -67,7 +70,8 @@ def service(lab: Lab, lab_namespace: str) -> Iterator[Labels]:
 @pytest.fixture
 def sliced(davylamp: Component, site: Site, service: Labels) -> Iterator[RolloutStage]:
     """A rollout with gates on slices that was not applied yet, beside a comparator and the service of labels."""
-    with Comparator(site.lab, site.namespace), RolloutStage(site, "income") as made:
+    joined = {"DAVYLAMP_LABELS_URL": service.url, "DAVYLAMP_LABELS_TOKEN_FILE": str(service.token_file)}
+    with Comparator(site.lab, site.namespace, joined), RolloutStage(site, "income") as made:
         # Far more than any variant decides otherwise, so that slices decide.
         gates = QUICK["gates"] | {"disagreement": {"limit": "50%"}}
         made.manifest["spec"] |= {"steps": [ENDLESS, *QUICK["steps"]], "gates": gates, "slices": SLICES}
@@ -136,6 +140,24 @@ def weights(stage: RolloutStage) -> set[int]:
 
 def regressed(status: Object) -> set[str]:
     return {signal["name"] for signal in status["signals"] if signal["verdict"] == "Regressed"}
+
+
+def counted(service: Labels, name: str, labels: dict[str, str]) -> float:
+    with urlopen(f"{service.url}/metrics", timeout=5) as answer:  # noqa: S310 - the lab's own
+        families = list(text_string_to_metric_families(answer.read().decode()))
+    samples = (sample for family in families for sample in family.samples)
+    return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
+
+
+def test_what_both_variants_decided_on_mirrored_requests_reaches_the_service_of_labels_by_slice(
+    sliced: RolloutStage, service: Labels
+) -> None:
+    sliced.apply()
+    sliced.until_mirrored()
+    came = {"rollout": sliced.name, "attempt": sliced.status["attempt"]["id"], "slice": ""}
+    name = "davylamp_label_predictions_total"
+    until(lambda: counted(service, name, came) >= 100, "100 decisions came", within=PATIENCE)
+    assert counted(service, name, came | {"slice": "race=other,sex=other"}) > 0
 
 
 def test_the_pruned_variant_is_taken_back_for_its_recall_before_it_answers_anybody(

@@ -29,7 +29,7 @@ def finish_promotion(case: Case) -> Decision | None:
         return stay(case, Phase.PROMOTING, Reason.ALL_GATES_PASSED, message, action=Repoint())
     if route.marked:
         return None
-    message = f"promoted: {case.pair.candidate} serves all traffic of {case.pair.route}"
+    message = f"promoted: {case.pair.candidate} serves all traffic of {case.pair.route}{remark(case)}"
     progress = replace(
         ended(case, Outcome.PROMOTED), phase=Phase.PROMOTED, reason=Reason.ALL_GATES_PASSED, message=message
     )
@@ -149,7 +149,7 @@ def _promotion(case: Case) -> Decision | None:
         return stay(case, Phase.PROGRESSING, Reason.PROVING, f"proving that the candidate is no worse: {proofs}")
     if waits := unfinished(case):
         return waits
-    return _raise(case, len(case.plan.steps), ALL, f"all gates passed: {proofs}{remark(case)}")
+    return _raise(case, len(case.plan.steps), ALL, f"all gates passed{remark(case)}: {proofs}")
 
 
 def _next(case: Case) -> Decision:

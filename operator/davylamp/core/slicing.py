@@ -75,7 +75,7 @@ def remark(case: Case) -> str:
     if rules is None or not small:
         return ""
     named = ", ".join(f"{name} ({pairs} of {rules.min_support} pairs)" for name, pairs in sorted(small.items()))
-    return f"; too small to judge: {named}"
+    return f" (too small to judge: {named})"
 
 
 def _undecided(case: Case) -> bool:

@@ -26,6 +26,7 @@ from davylamp.runtime.settings import Settings
 from davylamp.shadow.comparator import Comparator, Ports, loop_factory
 from davylamp.shadow.comparing import compare
 from davylamp.shadow.formats.redaction import redacted
+from davylamp.shadow.predictions import LabelsService
 
 #: Enough for a watch of each kind beside a list, and no more.
 _CONNECTIONS: Final = 12
@@ -70,7 +71,9 @@ class ComparatorProcess:
         self._changed = asyncio.Event()
         self._choice = Choice(settings.service)
         self._refused: frozenset[Refused] = frozenset()
-        ports = Ports(settings.host, settings.port, captures_key=settings.captures_key_file)
+        url = settings.labels_url
+        labels = LabelsService(url, settings.labels_token_file) if url else None
+        ports = Ports(settings.host, settings.port, captures_key=settings.captures_key_file, labels=labels)
         self.comparator = Comparator(compare, redact=redact, ports=ports)
         registry = self.comparator.registry
         self._api_errors = Counter(

@@ -21,6 +21,8 @@ COMPARATOR_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
         "by the names of these, as where there is no cluster DNS",
         "DAVYLAMP_CAPTURES_KEY_FILE": "file with the key that captured pairs are shown for; without one they "
         "are shown to nobody",
+        "DAVYLAMP_LABELS_URL": "address of the service that joins decisions with labels; without one none are sent",
+        "DAVYLAMP_LABELS_TOKEN_FILE": "file with the token that the labels service asks for",
     }
 )
 _SERVICE: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
@@ -44,6 +46,8 @@ class ComparatorSettings:
         Whether variants are called at the endpoints of their Services, and not by the names of these.
     captures_key_file
         File with the key that captured pairs are shown for; None for nobody.
+    labels_url, labels_token_file
+        Where decisions are joined with labels, empty for nowhere, and the file with the token for it.
     relist_every
         Seconds between two full lists, from which a deletion is derived that no watch has shown, >= 1.
     """
@@ -55,6 +59,8 @@ class ComparatorSettings:
     log_format: str = "json"
     resolve_endpoints: bool = False
     captures_key_file: Path | None = None
+    labels_url: str = ""
+    labels_token_file: Path | None = None
     relist_every: int = 30
 
 
@@ -75,7 +81,10 @@ def comparator_settings(environment: Mapping[str, str]) -> ComparatorSettings:
     service = environment.get("DAVYLAMP_SHADOW_SERVICE") or "davylamp-shadow"
     if not _SERVICE.fullmatch(service):
         raise SpecError(f"DAVYLAMP_SHADOW_SERVICE must name a Service, got {service!r}")
-    file = environment.get("DAVYLAMP_CAPTURES_KEY_FILE")
+    file, token = (environment.get(f"DAVYLAMP_{name}_FILE") for name in ("CAPTURES_KEY", "LABELS_TOKEN"))
+    url = environment.get("DAVYLAMP_LABELS_URL", "")
+    if url and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", url):
+        raise SpecError("DAVYLAMP_LABELS_URL must be an address such as http://davylamp-labels:8080")
     return ComparatorSettings(
         namespace=namespace_name("DAVYLAMP_NAMESPACE", environment.get("DAVYLAMP_NAMESPACE", "")),
         service=service,
@@ -83,5 +92,7 @@ def comparator_settings(environment: Mapping[str, str]) -> ComparatorSettings:
         port=port,
         log_format=log_format_of(environment),
         captures_key_file=Path(file) if file else None,
+        labels_url=url,
+        labels_token_file=Path(token) if token else None,
         resolve_endpoints=flag(environment, "DAVYLAMP_RESOLVE_ENDPOINTS", "false"),
     )

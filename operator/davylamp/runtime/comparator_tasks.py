@@ -17,19 +17,25 @@ from davylamp.api.v1alpha1.progress import to_progress
 from davylamp.api.v1alpha1.quantities import parse_duration, parse_percent
 from davylamp.api.v1alpha1.shadow import Capture as CaptureSettings
 from davylamp.api.v1alpha1.shadow import Comparator, Compare, Shadow
+from davylamp.api.v1alpha1.slice_plan import POSITIVE, attributes_of
+from davylamp.api.v1alpha1.slices import SliceAttribute, Slices
 from davylamp.api.v1alpha1.stored import read_status
 from davylamp.core.model import TERMINAL, Progress, Ruling
+from davylamp.core.plan import SliceMeasure
 from davylamp.core.shadow_evidence import shadowing
+from davylamp.core.slice_evidence import served_as
+from davylamp.core.slices import Attribute
 from davylamp.errors import SpecError
 from davylamp.jsonpath import query
 from davylamp.runtime.catalogue import Name, Object, name_of
-from davylamp.shadow.task import Capture, Format, Notion, Replay, Rules, Task
+from davylamp.shadow.task import Capture, Format, Notion, Replay, Rules, SlicedBy, Slicing, Task
 
 #: Returns ``host:port`` for a Service and its port, as ``name:port``.
 Resolve = Callable[[str], str]
 Policies = Mapping[PolicyKind, Mapping[Name, Object]]
 _DEFAULT_NOISE: Final = 0.05
 _DEFAULT_SLOWDOWN: Final = 0.1
+_LABELLESS: Final = frozenset({SliceMeasure.SELECTION_RATE, SliceMeasure.DEMOGRAPHIC_PARITY})
 
 
 class Refusal(StrEnum):
@@ -117,7 +123,8 @@ def shadow_task(manifest: Object, policy: Object | None, service: str) -> Task |
     if spec.policy_ref is not None and policy is None:
         raise SpecError(f"policyRef names {spec.policy_ref.kind.value} {spec.policy_ref.name}, which does not exist")
     read = None if policy is None else read_policy(policy.get("spec") or {})
-    plan, settings = to_plan(spec, read), settings_of(spec, read)
+    key = str(manifest["metadata"].get("uid", ""))
+    plan, settings = to_plan(spec, read, key=key), settings_of(spec, read)
     shadow = settings.shadow or Shadow()
     comparator = shadow.comparator or Comparator()
     step = plan.shadow_at(progress.step)
@@ -136,7 +143,41 @@ def shadow_task(manifest: Object, policy: Object | None, service: str) -> Task |
         rules=rules_of(shadow.compare or Compare()),
         replay=replay_of(shadow),
         capture=_capture(shadow.capture or CaptureSettings()),
+        slicing=slicing_of(settings.slices or Slices(), progress, key) if plan.slice_gates else None,
     )
+
+
+def slicing_of(slices: Slices, progress: Progress, key: str) -> Slicing:
+    """Return how pairs are counted by slice at this point of a rollout.
+
+    Parameters
+    ----------
+    slices
+        Settings.
+    progress
+        Where the attempt stands.
+    key
+        By which protected values are hashed.
+    """
+    given = zip(attributes_of(slices), slices.attributes or (), strict=True)
+    gates = {gate.metric for gate in slices.gates or ()}
+    return Slicing(
+        by=tuple(_sliced_by(attribute, place) for attribute, place in given),
+        intersections=tuple(slices.intersections or ()),
+        key=key,
+        attempt=served_as(progress),
+        cohort=str(progress.step),
+        positive=slices.positive or POSITIVE,
+        diverted=progress.diverted,
+        awaits_labels=not gates <= _LABELLESS,
+        labelled_by_decision=bool(slices.labelled_by_decision),
+    )
+
+
+def _sliced_by(attribute: Attribute, place: SliceAttribute) -> SlicedBy:
+    tensor = place.tensor
+    where = ("", 0) if tensor is None else (tensor.name, tensor.column)
+    return SlicedBy(attribute, place.json_path or "", *where)
 
 
 def rules_of(compare: Compare) -> Rules:

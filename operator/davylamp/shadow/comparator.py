@@ -16,6 +16,7 @@ from davylamp.shadow.captures_key import CapturesKey
 from davylamp.shadow.capturing import Redact, keep_nothing
 from davylamp.shadow.doorway import Doorway, Limits
 from davylamp.shadow.lane import Compare, Lane, Means
+from davylamp.shadow.predictions import LabelsService, Predictions
 from davylamp.shadow.receiving import HttpListener, Patience
 from davylamp.shadow.receiving_grpc import Entry, GrpcListener
 from davylamp.shadow.room import Room
@@ -38,7 +39,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where the process listens, and who may see what it captures.
+    """Where the process listens, who may see what it captures, and where it sends decisions.
 
     Parameters
     ----------
@@ -50,12 +51,15 @@ class Ports:
         From a task's port to the port where it takes gRPC; a task whose port is 0 gets free ones for both.
     captures_key
         File with the key that captures are behind; None to show them to nobody.
+    labels
+        Where decisions are joined with labels; None for nowhere.
     """
 
     host: str | None = None
     admin: int = 8080
     grpc_offset: int = 100
     captures_key: Path | None = None
+    labels: LabelsService | None = None
 
 
 @dataclass(slots=True)
@@ -98,11 +102,15 @@ class Comparator:
         randomness: Random | None = None,
     ) -> None:
         self._aside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="comparing")
-        self._means = Means(compare, redact, randomness or SystemRandom(), room or Room(), self._aside)
+        chance = randomness or SystemRandom()
         self._ports = ports or Ports()
+        self._telemetry = Telemetry()
+        labels = self._ports.labels
+        self._predictions = None if labels is None else Predictions(labels, self._telemetry.registry, chance)
+        self._means = Means(compare, redact, chance, room or Room(), self._aside, self._predictions)
         self._patience = patience or Patience()
         self._entry = Entry(Doorway(Limits()), self._patience.whole)
-        self._telemetry = Telemetry()
+        self._sending: asyncio.Task[None] | None = None
         self._open: dict[Name, _Open] = {}
         self._one_at_a_time = asyncio.Lock()
         self._admin: web.AppRunner | None = None
@@ -131,6 +139,8 @@ class Comparator:
         key = CapturesKey(self._ports.captures_key)
         pages = admin.Pages(self.registry, self._trouble, self._captures, key)
         self._admin, self.admin_port = await admin.serve(self._ports.host, self._ports.admin, pages)
+        if self._predictions is not None:
+            self._sending = asyncio.create_task(self._predictions.run())
 
     async def set_tasks(self, tasks: Iterable[Task]) -> None:
         """Serve these rollouts and no others; what is the same stays as it is.
@@ -157,6 +167,9 @@ class Comparator:
         async with self._one_at_a_time:
             for name in tuple(self._open):
                 await self._end(name)
+            if self._sending is not None:
+                self._sending.cancel()
+                await asyncio.gather(self._sending, return_exceptions=True)
             runner, self._admin = self._admin, None
             if runner is not None:
                 await runner.cleanup()

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+#: The side of a threshold (True is the positive class), or the text of a class.
+Decision = bool | str
+
 
 class Kind(StrEnum):
     """What the answers were understood as."""
@@ -99,6 +102,8 @@ class Comparison:
         (first, second) score or probability of each decision of the pair that has one, 0..1.
     confidences
         (first, second) probability of the chosen class, 0..1.
+    decisions
+        (first, second) side of the threshold, or else the class, of each item, by the first output that has some.
     """
 
     kind: Kind
@@ -108,3 +113,4 @@ class Comparison:
     measures: Mapping[Measure, float] = field(default_factory=dict)
     scores: tuple[tuple[float, float], ...] = ()
     confidences: tuple[tuple[float, float], ...] = ()
+    decisions: tuple[tuple[Decision, Decision], ...] = ()

@@ -23,12 +23,14 @@ from davylamp.shadow.calling_grpc import GrpcCaller
 from davylamp.shadow.capturing import Redact, Reservoir
 from davylamp.shadow.coding import CodingError, TooLargeError, decoded
 from davylamp.shadow.comparison import Comparison
-from davylamp.shadow.exchange import Answer, Call, Outcome, Protocol
+from davylamp.shadow.exchange import Answer, Call, Outcome, Protocol, header_of
 from davylamp.shadow.passing import is_allowed, passed_on, without_credentials
+from davylamp.shadow.predictions import Predictions
 from davylamp.shadow.reception import Arrived, Reception
 from davylamp.shadow.restraint import Restraint
 from davylamp.shadow.room import Room, Tenancy
 from davylamp.shadow.sampling import Purpose, RecentRequests, Sampler, identity, repetition
+from davylamp.shadow.slicing import decided, slices_of_request
 from davylamp.shadow.task import Replay, Rules, Task
 from davylamp.shadow.telemetry import Pair, Tallies
 
@@ -62,6 +64,8 @@ class Means:
         What may be held.
     aside
         Does what may take long, one after the other: two at once would wait for the same processor.
+    predictions
+        Takes what was decided for labels to join; None where there are no labels.
     """
 
     compare: Compare
@@ -69,6 +73,7 @@ class Means:
     randomness: Random
     room: Room
     aside: Executor
+    predictions: Predictions | None = None
 
 
 class Variant:
@@ -148,6 +153,7 @@ class Lane:
         self._candidate = Variant(task.candidate, task.replay)
         self._restraint = Restraint(task.replay.timeout, task.replay.concurrency)
         self._stopping = False
+        self._tallies.slice_by(task.slicing)
 
     async def change(self, task: Task) -> None:
         """Do something else from now on; what waits for the variants of before is dropped, what was counted stays."""
@@ -259,15 +265,53 @@ class Lane:
             raise
         if call is None:
             return
+        slices = self._slices(arrived, call)
+        if slices is None:
+            self.refuse(Reception.DIVERTED)
+            return
         self._tallies.received(Reception.SAMPLED)
         try:
-            await self._compare(call, pair)
+            comparison = await self._compare(call, pair)
+            if pair is Pair.CANDIDATE and comparison.unread is None:
+                self._decided(arrived, slices, comparison)
         except asyncio.CancelledError:
             # The rollout changed meanwhile: one answer might be of before, the other of after.
             self._tallies.abandoned()
             raise
 
-    async def _compare(self, call: Call, pair: Pair) -> None:
+    def _slices(self, arrived: Arrived, call: Call) -> tuple[str, ...] | None:
+        """Return the slices of a request; None if one of them has the baseline alone."""
+        slicing = self.task.slicing
+        if slicing is None:
+            return ()
+        slices = slices_of_request(arrived.headers, call.body, slicing)
+        return None if set(slicing.diverted) & set(slices) else slices
+
+    def _decided(self, arrived: Arrived, slices: tuple[str, ...], comparison: Comparison) -> None:
+        """Count what was decided by slice, and send it on to where labels come."""
+        task, slicing = self.task, self.task.slicing
+        found = None if slicing is None else decided(comparison, slicing.positive)
+        if slicing is None or found is None:
+            return
+        self._tallies.decided(slices, *(each == slicing.positive for each in found))
+        if self._means.predictions is not None and slicing.awaits_labels:
+            scores = comparison.scores[0] if len(comparison.scores) == 1 else (None, None)
+            self._means.predictions.add(
+                {
+                    "id": header_of(arrived.headers, "x-request-id"),
+                    "namespace": task.namespace,
+                    "rollout": task.rollout,
+                    "attempt": slicing.attempt,
+                    "cohort": slicing.cohort,
+                    "slices": slices,
+                    "positive": slicing.positive,
+                    "labelledByDecision": slicing.labelled_by_decision,
+                    "baseline": _answer(found[0] == slicing.positive, found[0], scores[0]),
+                    "candidate": _answer(found[1] == slicing.positive, found[1], scores[1]),
+                }
+            )
+
+    async def _compare(self, call: Call, pair: Pair) -> Comparison:
         task = self.task
         outcomes = await self._both(call, pair)
         if _is_quick(call, outcomes, task.rules):
@@ -277,6 +321,7 @@ class Lane:
         if comparison.disagrees and pair is Pair.CANDIDATE:
             await self._capture(call, outcomes, comparison)
         self._tallies.compared(pair, comparison, outcomes, task.slowdown)
+        return comparison
 
     async def _capture(self, call: Call, outcomes: tuple[Outcome, Outcome], comparison: Comparison) -> None:
         reservoir = self.reservoir
@@ -319,6 +364,11 @@ class Lane:
         full = len(self._workers) >= self._restraint.places
         self._restraint.note(outcome, self._loop.time(), candidate=candidate, full=full)
         return outcome
+
+
+def _answer(positive: bool, decision: str, score: float | None) -> dict[str, object]:  # noqa: FBT001 - a decision
+    """Return one variant's decision as the join of labels takes it: a class, or only whether it is the positive one."""
+    return {"decision": decision or positive, "score": score}
 
 
 def _is_quick(call: Call, outcomes: tuple[Outcome, Outcome], rules: Rules) -> bool:

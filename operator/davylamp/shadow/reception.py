@@ -27,6 +27,8 @@ class Reception(StrEnum):
     UNDECODABLE = "Undecodable"
     #: A variant asked to be left alone, or is slow.
     BACKED_OFF = "BackedOff"
+    #: It is of a slice that has the baseline alone, so there is nothing to compare.
+    DIVERTED = "Diverted"
     #: It asks for another protocol, such as a websocket.
     UPGRADE = "Upgrade"
 

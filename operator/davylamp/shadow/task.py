@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from davylamp.core.slices import Attribute
+
 
 class Notion(StrEnum):
     """What counts as a disagreement of two answers."""
@@ -113,6 +115,64 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
+class SlicedBy:
+    """An attribute of requests, and where it stands: in a header, at a JSONPath of the body, or in a tensor.
+
+    Parameters
+    ----------
+    attribute
+        What it is.
+    path
+        JSONPath; empty for none.
+    tensor, column
+        Name of an input of the Open Inference Protocol, empty for none, and the column of its first row.
+    """
+
+    attribute: Attribute
+    path: str = ""
+    tensor: str = ""
+    column: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slicing:
+    """How pairs are counted by slice.
+
+    Parameters
+    ----------
+    by, intersections
+        Attributes, and which of them make slices together.
+    key
+        By which protected values are hashed.
+    attempt, cohort
+        Under which names pairs are counted now.
+    positive
+        Text of the positive class.
+    diverted
+        Labels of the slices that have the baseline alone; their requests are not compared.
+    awaits_labels
+        Whether decisions are sent on to be joined with labels.
+    labelled_by_decision
+        Whether a label exists only because of the baseline's decision.
+    """
+
+    by: tuple[SlicedBy, ...]
+    intersections: tuple[tuple[str, ...], ...]
+    key: str
+    attempt: str
+    cohort: str
+    positive: str = "1"
+    diverted: tuple[str, ...] = ()
+    awaits_labels: bool = True
+    labelled_by_decision: bool = False
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """What is sliced by."""
+        return tuple(each.attribute for each in self.by)
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """What the comparator does for one rollout.
 
@@ -130,6 +190,8 @@ class Task:
         Share of the compared requests that go to the baseline twice, 0..1.
     slowdown
         A pair counts as slower when the candidate took more than (1 + slowdown) times as long, >= 0.
+    slicing
+        How pairs are counted by slice; None if they are not.
     """
 
     namespace: str
@@ -143,3 +205,4 @@ class Task:
     rules: Rules = field(default_factory=Rules)
     replay: Replay = field(default_factory=Replay)
     capture: Capture = field(default_factory=Capture)
+    slicing: Slicing | None = None

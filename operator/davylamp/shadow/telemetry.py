@@ -10,17 +10,20 @@ from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.registry import Collector
 
 from davylamp.core.shadow_gates import CONFIDENCE_EDGES, SCORE_EDGES, edge_text
+from davylamp.core.slices import WHOLE, declared
 from davylamp.shadow.buckets import LATENCY_BUCKETS, MEASURES, SHARE_BUCKETS
 from davylamp.shadow.comparison import Comparison, Difference, Unread
 from davylamp.shadow.exchange import Answer, Outcome
 from davylamp.shadow.reception import Reception
 from davylamp.shadow.score_divergences import ScoreDivergences
+from davylamp.shadow.task import Slicing
 
 
 class Pair(StrEnum):
@@ -41,6 +44,8 @@ class Side(StrEnum):
 _ROLLOUT: Final = ("namespace", "rollout")
 _PAIR: Final = (*_ROLLOUT, "pair")
 _P: Final = "davylamp_shadow_"
+_DECISIONS: Final = ("positive", "negative")
+_CHANGES: Final = ("false", "true")
 Shown = Counter | Gauge | Histogram
 
 
@@ -108,6 +113,14 @@ class Telemetry:
         self.confidence_raised = counter("confidence_raised", "Confidences raised over the edge.", "pair", "edge")
         self.confidence_lowered = counter("confidence_lowered", "Confidences lowered under it.", "pair", "edge")
         self.pairs = counter("pairs", "Pairs of answers that were compared.", "pair")
+        self.slice_pairs = counter(
+            "slice_pairs",
+            "Compared pairs with a decision, by slice, the baseline's decision and whether the candidate's is another.",
+            "attempt",
+            "slice",
+            "baseline",
+            "changed",
+        )
         self.timed = counter("timed_pairs", "Pairs that both answered with success.", "pair")
         self.scored = counter("scored", "Scores of compared pairs.", "pair")
         self.confident = counter("confident", "Confidences of compared pairs.", "pair")
@@ -151,6 +164,7 @@ class Tallies:
 
     def __init__(self, telemetry: Telemetry, namespace: str, rollout: str) -> None:
         name = (namespace, rollout)
+        self._telemetry, self._name, self._attempt = telemetry, name, ""
         self._receptions = {each: telemetry.requests.labels(*name, each.value) for each in Reception}
         self._incomparable = {each: telemetry.incomparable.labels(*name, each.value) for each in Unread}
         self._failures = telemetry.failures.labels(*name)
@@ -182,6 +196,24 @@ class Tallies:
     def abandoned(self) -> None:
         """Count a pair that was under way when its rollout changed."""
         self._incomparable[Unread.ABANDONED].inc()
+
+    def slice_by(self, slicing: Slicing | None) -> None:
+        """Count pairs by slice from now on, those of every declared slice from 0; what other attempts had is gone."""
+        attempt = "" if slicing is None else slicing.attempt
+        if attempt != self._attempt:
+            self._telemetry.slice_pairs.remove_by_labels(dict(zip(_ROLLOUT, self._name, strict=True)))
+            self._attempt = attempt
+        if slicing is not None:
+            slices = declared(slicing.attributes, slicing.intersections, slicing.key)
+            for label in (WHOLE, *(each.label for each in slices)):
+                for baseline, changed in product(_DECISIONS, _CHANGES):
+                    self._telemetry.slice_pairs.labels(*self._name, attempt, label, baseline, changed)
+
+    def decided(self, slices: tuple[str, ...], baseline: bool, candidate: bool) -> None:  # noqa: FBT001 - two decisions
+        """Count a pair whose decisions are known (whether they are positive) for everybody and in its slices."""
+        labels = (_DECISIONS[not baseline], _CHANGES[baseline != candidate])
+        for label in (WHOLE, *slices):
+            self._telemetry.slice_pairs.labels(*self._name, self._attempt, label, *labels).inc()
 
     def compared(self, pair: Pair, comparison: Comparison, outcomes: tuple[Outcome, Outcome], slowdown: float) -> None:
         """Count a pair.

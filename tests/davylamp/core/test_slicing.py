@@ -130,7 +130,9 @@ def test_slices_that_are_too_small_are_named_in_the_promotion_or_keep_it_waiting
     ready = baked_at(50).with_metrics(Metrics.PROVEN, small={"truePositiveRate[race=Black]": 12})
     promoted = ready.planned(slices=RULES).decide()
     assert promoted.progress.reason is Reason.PROMOTION_STARTED
-    assert promoted.progress.message.endswith("; too small to judge: truePositiveRate[race=Black] (12 of 50 pairs)")
+    assert promoted.progress.message.startswith(
+        "all gates passed (too small to judge: truePositiveRate[race=Black] (12 of 50 pairs)): "
+    )
     held = ready.planned(slices=HOLDING).decide()
     assert situation(held) == (None, Phase.HELD, Reason.SLICE_TOO_SMALL)
     assert held.progress.message == (

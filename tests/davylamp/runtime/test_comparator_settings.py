@@ -13,10 +13,18 @@ def test_only_the_namespace_must_be_said() -> None:
 
 
 def test_every_variable_sets_something() -> None:
-    values = ("ml", "mine", "127.0.0.2:0", "console", "true", "/key")
+    values = ("ml", "mine", "127.0.0.2:0", "console", "true", "/key", "http://labels:8080", "/token")
     given = dict(zip(COMPARATOR_VARIABLES, values, strict=True))
     wanted = ComparatorSettings(
-        "ml", "mine", "127.0.0.2", 0, "console", resolve_endpoints=True, captures_key_file=Path("/key")
+        "ml",
+        "mine",
+        "127.0.0.2",
+        0,
+        "console",
+        resolve_endpoints=True,
+        captures_key_file=Path("/key"),
+        labels_url="http://labels:8080",
+        labels_token_file=Path("/token"),
     )
     assert comparator_settings(given) == wanted
 
@@ -30,6 +38,7 @@ def test_every_variable_sets_something() -> None:
         ("DAVYLAMP_LISTEN", "8080"),
         ("DAVYLAMP_LOG_FORMAT", "xml"),
         ("DAVYLAMP_RESOLVE_ENDPOINTS", "perhaps"),
+        ("DAVYLAMP_LABELS_URL", "labels:8080"),
     ],
 )
 def test_a_wrong_value_names_its_variable(name: str, value: str) -> None:

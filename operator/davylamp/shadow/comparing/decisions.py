@@ -21,9 +21,15 @@ _SIDES: Final = np.array([[0], [1]])
 def look_at_labels(first: Array, second: Array, findings: Findings) -> None:
     """Compare labels of the same shape; each is a decision."""
     findings.decides = True
+    if not findings.classes:
+        findings.classes.extend(zip(_texts(first), _texts(second), strict=True))
     different = (first != second).any()
     findings.differ(Difference.DECISION, different)
     findings.differ(Difference.VALUES, different)
+
+
+def _texts(labels: Array) -> list[str]:
+    return [str(label) for label in labels.reshape(-1)[:MOST_ITEMS].tolist()]
 
 
 def look_at_floats(floats: Floats, rules: Rules, findings: Findings) -> None:
@@ -76,6 +82,8 @@ def _look_at_classes(both: Array, rules: Rules, findings: Findings) -> None:
         _look_at_scores(shares, rules, findings)
         return
     chosen = both.argmax(axis=2)
+    if not findings.classes:
+        findings.classes.extend(zip(_texts(chosen[0]), _texts(chosen[1]), strict=True))
     flipped = chosen[0] != chosen[1]
     if flipped.any():
         best = np.sort(shares[0, flipped], axis=1)
@@ -88,6 +96,9 @@ def _look_at_scores(shares: Array, rules: Rules, findings: Findings) -> None:
     """Compare shares of two classes, of which the second is the positive one."""
     scores = shares[:, :, 1]
     chosen = (scores >= rules.threshold).astype(np.intp)
+    if not findings.sides:
+        before, after = (scores[:, :MOST_ITEMS] >= rules.threshold).tolist()
+        findings.sides.extend(zip(before, after, strict=True))
     flipped = chosen[0] != chosen[1]
     if flipped.any():
         _note_flips(np.abs(scores[0, flipped] - rules.threshold), findings)

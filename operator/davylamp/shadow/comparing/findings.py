@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from davylamp.shadow.comparison import Comparison, Difference, Kind, Measure
+from davylamp.shadow.comparison import Comparison, Decision, Difference, Kind, Measure
 from davylamp.shadow.task import Notion
 
 #: Scores and confidences of a pair that are kept; a larger batch is one request all the same.
@@ -52,6 +52,8 @@ class Findings:
         Of floats; written into the measures at the end.
     decides
         Whether the answers hold a decision.
+    sides, classes
+        Decisions by a threshold, and those for a class, of the first output that has some.
     """
 
     differences: set[Difference] = field(default_factory=set)
@@ -60,6 +62,8 @@ class Findings:
     confidences: list[tuple[float, float]] = field(default_factory=list)
     distance: Distance = field(default_factory=Distance)
     decides: bool = False
+    sides: list[tuple[Decision, Decision]] = field(default_factory=list)
+    classes: list[tuple[Decision, Decision]] = field(default_factory=list)
 
     def differ(self, difference: Difference, found: object) -> None:
         """Note a difference if it was found."""
@@ -94,4 +98,5 @@ class Findings:
             measures=self.measures,
             scores=tuple(self.scores[:MOST_ITEMS]),
             confidences=tuple(self.confidences[:MOST_ITEMS]),
+            decisions=tuple((self.sides or self.classes)[:MOST_ITEMS]),
         )
