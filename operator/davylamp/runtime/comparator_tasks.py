@@ -28,6 +28,7 @@ from davylamp.core.slices import Attribute
 from davylamp.errors import SpecError
 from davylamp.jsonpath import query
 from davylamp.runtime.catalogue import Name, Object, name_of
+from davylamp.shadow.slicing import class_of
 from davylamp.shadow.task import Capture, Format, Notion, Replay, Rules, SlicedBy, Slicing, Task
 
 #: Returns ``host:port`` for a Service and its port, as ``name:port``.
@@ -167,7 +168,7 @@ def slicing_of(slices: Slices, progress: Progress, key: str) -> Slicing:
         key=key,
         attempt=served_as(progress),
         cohort=str(progress.step),
-        positive=slices.positive or POSITIVE,
+        positive=class_of(slices.positive or POSITIVE),
         diverted=progress.diverted,
         awaits_labels=not gates <= _LABELLESS,
         labelled_by_decision=bool(slices.labelled_by_decision),

@@ -2,6 +2,8 @@
 
 Rule 1: what does not fit into the buffer is dropped, the newest first, and counted; comparing never waits.
 Rule 2: what the service did not take is sent again, for it counts each request once; what it refuses is not.
+Rule 3: callers choose ids and models their classes, and a wrong one refuses its whole batch: what could not be stored
+is not sent, and of a batch that is refused each half is tried alone, so that nobody takes others' evidence away.
 """
 
 import asyncio
@@ -25,9 +27,13 @@ _EVERY: Final = 0.5
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
 _TIMEOUT: Final = 10.0
+#: Characters of an id, as the service takes them.
+_LONGEST: Final = 256
 _TRY_AGAIN: Final = frozenset(
     {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 )
+#: What is said of a body, of which a part may be taken.
+_OF_THE_BODY: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 _log: Final = structlog.get_logger("davylamp")
 
 
@@ -70,13 +76,15 @@ class Predictions:
             ("outcome",),
             registry=registry,
         )
-        for outcome in ("sent", "dropped", "refused", "without_id"):
+        for outcome in ("sent", "dropped", "refused", "without_id", "wrong_id"):
             self._counts.labels(outcome)
 
     def add(self, prediction: Mapping[str, Any]) -> None:
         """Take one, if there is a place for it and a label could find it."""
         if not prediction["id"]:
             self._counts.labels("without_id").inc()
+        elif len(prediction["id"]) > _LONGEST or not prediction["id"].isprintable():
+            self._counts.labels("wrong_id").inc()
         elif len(self._waiting) >= _MOST:
             self._counts.labels("dropped").inc()
         else:
@@ -97,13 +105,19 @@ class Predictions:
         while True:
             try:
                 status = await self._post(session, batch)
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            # A token that is no text is a ValueError; it may be put right in its file.
+            except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
                 trouble = type(error).__name__
             else:
                 if status < HTTPStatus.MULTIPLE_CHOICES:
                     self._counts.labels("sent").inc(len(batch))
                     return
                 if status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _TRY_AGAIN:
+                    if status in _OF_THE_BODY and len(batch) > 1:
+                        middle = len(batch) // 2
+                        await self._deliver(session, batch[:middle])
+                        await self._deliver(session, batch[middle:])
+                        return
                     self._counts.labels("refused").inc(len(batch))
                     _log.error("predictions_refused", status=status, count=len(batch))
                     return

@@ -5,6 +5,7 @@ Rule 2: a request is read once, whatever it is sliced by.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from davylamp.shadow.exchange import Headers, header_of
 from davylamp.shadow.task import SlicedBy, Slicing
 
 _NOTHING: Final[Mapping[str, Any]] = {}
+_WHOLE: Final = re.compile(r"(-?\d{1,18})\.0{1,18}", re.ASCII)
+_WORDS: Final = {"true": "1", "false": "0"}
 
 
 def slices_of_request(headers: Headers, body: bytes, slicing: Slicing) -> tuple[str, ...]:
@@ -81,4 +84,10 @@ def decided(comparison: Comparison, positive: str) -> tuple[str, str] | None:
 def _class(decision: Decision, positive: str) -> str:
     if isinstance(decision, bool):
         return positive if decision else ""
-    return decision
+    return class_of(decision)
+
+
+def class_of(text: str) -> str:
+    """Return a class as the join of labels writes it: ``True`` and ``1.0`` are the class ``1``."""
+    whole = _WHOLE.fullmatch(text)
+    return whole[1] if whole else _WORDS.get(text.lower(), text)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest_asyncio
 from aiohttp import web
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from davylamp.shadow import predictions as module
 from davylamp.shadow.predictions import LabelsService, Predictions
@@ -22,10 +23,13 @@ class Service:
         self.batches: list[list[dict[str, Any]]] = []
         self.authorizations: list[str] = []
         self.url = ""
+        self.poison = "none"
 
     async def take(self, request: web.Request) -> web.Response:
         self.authorizations.append(request.headers.get("authorization", ""))
         status = self.statuses.pop(0) if self.statuses else 200
+        if any(each["id"] == self.poison for each in (await request.json())["predictions"]):
+            status = 400
         if status < 300:
             self.batches.append((await request.json())["predictions"])
         return web.Response(status=status)
@@ -108,3 +112,47 @@ async def test_a_request_without_an_id_can_have_no_label(service: Service) -> No
     made, registry = sender(service.url)
     made.add({"id": ""})
     assert counted(registry, "without_id") == 1
+
+
+async def test_what_is_wrong_takes_nothing_else_of_its_batch_away(service: Service) -> None:
+    service.poison = "40"
+    made, registry = sender(service.url)
+    for number in range(100):
+        made.add({"id": str(number)})
+    running = asyncio.create_task(made.run())
+    await until_counted(registry, "sent", 99)
+    await until_counted(registry, "refused", 1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert service.taken == [str(number) for number in range(100) if number != 40]
+
+
+async def test_ids_that_could_not_be_stored_are_not_sent(service: Service) -> None:
+    made, registry = sender(service.url)
+    for wrong in ("x" * 257, "a\x00b", "\udc80"):
+        made.add({"id": wrong})
+    made.add({"id": "x" * 256})
+    running = asyncio.create_task(made.run())
+    await until_counted(registry, "sent", 1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert counted(registry, "wrong_id") == 3
+    assert service.taken == ["x" * 256]
+
+
+async def test_a_token_file_that_cannot_be_read_is_read_again(service: Service, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_bytes(b"\xff\xfe")
+    made, registry = sender(service.url, token)
+    made.add({"id": "1"})
+    running = asyncio.create_task(made.run())
+    with capture_logs() as logs:
+        async with asyncio.timeout(30):
+            while not logs:  # noqa: ASYNC110 - the sender tells nobody else
+                await asyncio.sleep(0.02)
+    assert logs[0]["event"] == "predictions_not_taken"
+    token.write_text("now-it-is-there", encoding="utf-8")
+    await until_counted(registry, "sent", 1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert service.authorizations == ["Bearer now-it-is-there"]
