@@ -99,6 +99,9 @@ def test_its_network_policy_lets_in_what_its_service_has() -> None:
 def test_its_pod_sets_only_what_it_reads_and_its_probes_ask_where_it_listens() -> None:
     values = {variable["name"]: variable.get("value") for variable in container()["env"]}
     assert values.keys() <= COMPARATOR_VARIABLES.keys()
+    (join,) = (each for each in kustomized("manifests/labels") if each["kind"] == "Service")
+    (open_at,) = join["spec"]["ports"]
+    assert values["DAVYLAMP_LABELS_URL"] == f"http://{join['metadata']['name']}:{open_at['port']}"
     (port,) = container()["ports"]
     assert values["DAVYLAMP_LISTEN"] == f"0.0.0.0:{port['containerPort']}"
     assert values["DAVYLAMP_SHADOW_SERVICE"] == one("Service")["metadata"]["name"]
