@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,15 +9,19 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from davylamp.core.shadow_gates import CONFIDENCE_EDGES, SCORE_EDGES
+from davylamp.core.slices import Attribute
 from davylamp.shadow.buckets import LATENCY_BUCKETS
 from davylamp.shadow.comparison import Comparison, Difference, Kind, Measure, Unread
 from davylamp.shadow.exchange import Answer, Failure, Outcome
 from davylamp.shadow.reception import Reception
+from davylamp.shadow.task import SlicedBy, Slicing
 from davylamp.shadow.telemetry import Pair, Tallies, Telemetry
 
 FAST, SLOW = Outcome(Answer(200, (), b""), 0.100), Outcome(Answer(200, (), b""), 0.1101)
 FAILED = Outcome(Answer(500, (), b""), 0.1)
 SAME = Comparison(Kind.TENSORS)
+SEX = SlicedBy(Attribute("sex", ("Female", "Male"), protected=False, header="x-sex"))
+SLICING = Slicing((SEX,), (), "key", "a-1", "0")
 numbers = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=30)
 
 
@@ -186,8 +192,58 @@ def test_every_metric_is_described() -> None:
 def test_every_label_is_described() -> None:
     telemetry = Telemetry()
     scored = Comparison(Kind.TENSORS, scores=((0.1, 0.2), (0.9, 0.8)))
-    Tallies(telemetry, "ml", "credit").compared(Pair.CANDIDATE, scored, (FAST, FAST), 0.1)
+    tallies = Tallies(telemetry, "ml", "credit")
+    tallies.compared(Pair.CANDIDATE, scored, (FAST, FAST), 0.1)
+    tallies.slice_by(SLICING)
 
     described = {each.name.removesuffix("_total"): set(each.labels) for each in telemetry.registry.described()}
     for family in telemetry.registry.collect():
         assert {name for sample in family.samples for name in sample.labels} - {"le"} == described[family.name]
+
+
+def slice_pairs(telemetry: Telemetry) -> dict[tuple[str, ...], float]:
+    (family,) = (each for each in telemetry.registry.collect() if each.name == "davylamp_shadow_slice_pairs")
+    keys = ("rollout", "attempt", "slice", "baseline", "changed")
+    return {
+        tuple(sample.labels[key] for key in keys): sample.value
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    }
+
+
+def test_pairs_of_declared_slices_count_from_zero_and_for_everybody() -> None:
+    telemetry = Telemetry()
+    tallies = Tallies(telemetry, "ml", "credit")
+    tallies.slice_by(SLICING)
+    assert set(slice_pairs(telemetry).values()) == {0}
+    assert {key[2] for key in slice_pairs(telemetry)} == {"", "sex=Female", "sex=Male"}
+    assert len(slice_pairs(telemetry)) == 3 * 4
+
+    tallies.decided(("sex=Female",), baseline=True, candidate=False)
+    tallies.decided(("sex=other",), baseline=False, candidate=False)
+    assert {key[2:]: value for key, value in slice_pairs(telemetry).items() if value} == {
+        ("", "positive", "true"): 1,
+        ("sex=Female", "positive", "true"): 1,
+        ("", "negative", "false"): 1,
+        ("sex=other", "negative", "false"): 1,
+    }
+
+
+def test_another_attempt_counts_anew_and_one_that_is_over_takes_its_series_along() -> None:
+    telemetry = Telemetry()
+    tallies, others = Tallies(telemetry, "ml", "credit"), Tallies(telemetry, "ml", "fraud")
+    for each in (tallies, others):
+        each.slice_by(SLICING)
+        each.decided((), baseline=True, candidate=True)
+    tallies.slice_by(replace(SLICING, cohort="1"))
+    assert slice_pairs(telemetry)["credit", "a-1", "", "positive", "false"] == 1
+
+    tallies.slice_by(replace(SLICING, attempt="a-1+"))
+    assert {key[1] for key in slice_pairs(telemetry) if key[0] == "credit"} == {"a-1+"}
+    assert slice_pairs(telemetry)["credit", "a-1+", "", "positive", "false"] == 0
+    assert slice_pairs(telemetry)["fraud", "a-1", "", "positive", "false"] == 1
+
+    tallies.slice_by(None)
+    assert {key[0] for key in slice_pairs(telemetry)} == {"fraud"}
+    telemetry.forget("ml", "fraud")
+    assert slice_pairs(telemetry) == {}
