@@ -143,7 +143,7 @@ def shadow_task(manifest: Object, policy: Object | None, service: str) -> Task |
         slowdown=_slowdown(settings),
         rules=rules_of(shadow.compare or Compare()),
         replay=replay_of(shadow),
-        capture=_capture(shadow.capture or CaptureSettings()),
+        capture=_capture(shadow.capture or CaptureSettings(), settings.slices or Slices()),
         slicing=slicing_of(settings.slices or Slices(), progress, key) if plan.slice_gates else None,
     )
 
@@ -219,10 +219,12 @@ def replay_of(shadow: Shadow) -> Replay:
     )
 
 
-def _capture(capture: CaptureSettings) -> Capture:
+def _capture(capture: CaptureSettings, slices: Slices) -> Capture:
+    """Return what is captured; protected attributes are blotted out as if they had been named."""
     for path in capture.redact:
         query(path)
-    return Capture(capture.pairs, capture.redact)
+    protected = (each.json_path for each in slices.attributes or () if each.protected and each.json_path)
+    return Capture(capture.pairs, (*capture.redact, *protected))
 
 
 def _slowdown(settings: PolicySpec) -> float:

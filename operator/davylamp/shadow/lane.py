@@ -265,7 +265,7 @@ class Lane:
             raise
         if call is None:
             return
-        slices = self._slices(arrived, call)
+        slices = await self._slices(arrived, call)
         if slices is None:
             self.refuse(Reception.DIVERTED)
             return
@@ -279,12 +279,15 @@ class Lane:
             self._tallies.abandoned()
             raise
 
-    def _slices(self, arrived: Arrived, call: Call) -> tuple[str, ...] | None:
+    async def _slices(self, arrived: Arrived, call: Call) -> tuple[str, ...] | None:
         """Return the slices of a request; None if one of them has the baseline alone."""
         slicing = self.task.slicing
         if slicing is None:
             return ()
-        slices = slices_of_request(arrived.headers, call.body, slicing)
+        if len(call.body) <= LARGEST_ON_LOOP:
+            slices = slices_of_request(arrived.headers, call.body, slicing)
+        else:
+            slices = await self._aside(slices_of_request, arrived.headers, call.body, slicing)
         return None if set(slicing.diverted) & set(slices) else slices
 
     def _decided(self, arrived: Arrived, slices: tuple[str, ...], comparison: Comparison) -> None:

@@ -41,6 +41,38 @@ def test_a_rollout_at_a_shadow_step_is_served_with_davylamps_defaults() -> None:
     )
 
 
+def test_slices_are_counted_under_the_name_of_the_attempt_without_those_that_went_back() -> None:
+    tensor = {"name": "age", "tensor": {"name": "x", "column": 2}, "bins": [40], "protected": False}
+    slices = {
+        "attributes": [
+            {"name": "sex", "header": "X-Sex", "values": ["Female", "Male"], "protected": False},
+            {"name": "job", "jsonPath": "$.job", "values": ["cook"]},
+            tensor,
+        ],
+        "positive": ">50K",
+        "gates": [{"metric": "selectionRate", "maxDrop": {"absolute": "2%"}}],
+    }
+    manifest = rollout(slices=slices, shadow={"capture": {"pairs": 5, "redact": ["$.id"]}})
+    found = task_of(at_step(manifest, diverted=("sex=Female",)))
+    assert found is not None
+    assert found.slicing is not None
+    assert [(by.attribute.name, by.attribute.header, by.path, by.tensor, by.column) for by in found.slicing.by] == [
+        ("sex", "x-sex", "", "", 0),
+        ("job", "", "$.job", "", 0),
+        ("age", "", "", "x", 2),
+    ]
+    assert (found.slicing.attempt, found.slicing.cohort, found.slicing.positive) == ("0123abcd-1+", "0", ">50K")
+    assert (found.slicing.key, found.slicing.diverted) == (manifest["metadata"]["uid"], ("sex=Female",))
+    assert not found.slicing.awaits_labels
+    # What is protected is kept in no captured pair.
+    assert found.capture == Capture(5, ("$.id", "$.job"))
+    slices["gates"].append({"metric": "accuracy", "maxDrop": {"absolute": "2%"}})  # type: ignore[attr-defined]  # a list
+    labelled = task_of(at_step(rollout(slices=slices)))
+    assert labelled is not None
+    assert labelled.slicing is not None
+    assert labelled.slicing.awaits_labels
+
+
 @pytest.mark.parametrize("step", [-1, 1, 2, 3])
 def test_a_step_that_does_not_mirror_is_not_served(step: int) -> None:
     assert task_of(at_step(rollout(), step)) is None

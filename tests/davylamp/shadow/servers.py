@@ -18,6 +18,7 @@ from davylamp.shadow.capturing import Redact, keep_nothing
 from davylamp.shadow.comparator import Comparator, Ports
 from davylamp.shadow.comparison import Comparison, Difference, Kind, Unread
 from davylamp.shadow.exchange import Answer, Call, Outcome
+from davylamp.shadow.predictions import LabelsService
 from davylamp.shadow.receiving import Patience
 from davylamp.shadow.room import Room
 from davylamp.shadow.task import Rules, Task
@@ -124,12 +125,13 @@ async def comparing(
     redact: Redact = keep_nothing,
     compare: Callable[[Call, Outcome, Outcome, Rules], Comparison] = compare,
     key: Path | None = None,
+    labels: LabelsService | None = None,
 ) -> AsyncIterator[Comparator]:
     """Run a comparator on free ports of loopback."""
     comparator = Comparator(
         compare,
         redact=redact,
-        ports=Ports(HOST, 0, captures_key=key),
+        ports=Ports(HOST, 0, captures_key=key, labels=labels),
         patience=patience,
         room=room,
         randomness=Random(7),  # noqa: S311 - the same in every run
