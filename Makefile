@@ -76,6 +76,10 @@ bench-fuzz: venv ## Break inputs of every parser of the comparator (INPUTS=10000
 bench-labels: venv ## Measure the join of labels among a million open requests, and kill it (REPORT=file.json, DATABASE=sqlite)
 	@$(PY) -m e2e.bench.labels $(if $(REPORT),--report '$(REPORT)') $(if $(DATABASE),--database '$(DATABASE)')
 
+.PHONY: bench-paired-slices
+bench-paired-slices: venv ## Measure how much sooner labelled pairs find a slice's loss than a canary (REPORT=file.json, RUNS=20)
+	@$(PY) -m e2e.bench.paired_slices $(if $(REPORT),--report '$(REPORT)') $(if $(RUNS),--runs $(RUNS))
+
 .PHONY: bench-live-path
 bench-live-path: lab-programs ## Measure what mirroring costs live requests, whatever the comparator does (REPORT=file.json)
 	@$(WITH_NAMESPACES) $(PY) -m e2e.bench.live_path $(if $(REPORT),--report '$(REPORT)')
