@@ -55,6 +55,7 @@ _NEEDS_PERSON: Final = frozenset(
         core.Reason.DEADLINE,
         core.Reason.ROUTE_LOWERED,
         core.Reason.QUARANTINED,
+        core.Reason.SLICE_ROLLED_BACK,
     }
 )
 
