@@ -265,7 +265,13 @@ def condition(progress: Progress, shown: Shown = SHOWN) -> dict[str, str]:
 
 #: The kstatus of a rollout that has not ended, where it is not "in progress, goes on by itself".
 STALLED = {Reason.INVALID_SPEC, Reason.ROUTE_UNFIT, Reason.ROUTE_TAKEN, Reason.ROUTE_CONTESTED}
-NEEDS_PERSON = {Reason.PAUSED_BY_SPEC, Reason.DEADLINE, Reason.ROUTE_LOWERED, Reason.QUARANTINED}
+NEEDS_PERSON = {
+    Reason.PAUSED_BY_SPEC,
+    Reason.DEADLINE,
+    Reason.ROUTE_LOWERED,
+    Reason.QUARANTINED,
+    Reason.SLICE_ROLLED_BACK,
+}
 
 
 @pytest.mark.parametrize("reason", Reason)
