@@ -8,6 +8,7 @@ values, and nobody else learns them from a metric, a log or an event.
 
 import hmac
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -20,6 +21,8 @@ OTHER: Final = "other"
 #: Slices of a rollout, the whole not counted.
 MOST: Final = 64
 _HASHED: Final = 8
+_WHOLE: Final = re.compile(r"(-?\d{1,18})\.0{1,18}", re.ASCII)
+_WORDS: Final = {"true": "1", "false": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,12 @@ def value_of(attribute: Attribute, found: object) -> str:
     else:
         text = str(found)
     return text if found is not None and text in attribute.values else OTHER
+
+
+def class_of(text: str) -> str:
+    """Return a class as both sides of a join write it: ``True`` and ``1.0`` are the class ``1``."""
+    whole = _WHOLE.fullmatch(text)
+    return whole[1] if whole else _WORDS.get(text.lower(), text)
 
 
 def _bin(attribute: Attribute, found: object) -> str:

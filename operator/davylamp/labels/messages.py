@@ -6,7 +6,6 @@ one side's tools write the one and the other's the other.
 """
 
 import json
-import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from davylamp.core.slices import class_of
 from davylamp.errors import SpecError
 from davylamp.labels.outcomes import Answer, Pair
 from davylamp.labels.records import Cell, Label, Prediction
@@ -23,8 +23,6 @@ MOST_ITEMS: Final = 1_000
 #: Slices of one request.
 MOST_SLICES: Final = 64
 _LONGEST: Final = 256
-_WHOLE: Final = re.compile(r"(-?\d{1,18})\.0{1,18}", re.ASCII)
-_WORDS: Final = {"true": "1", "false": "0"}
 #: Control characters, and surrogates, which cannot be stored.
 _REFUSED: Final = frozenset({"Cc", "Cs"})
 _FIRST: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -44,8 +42,7 @@ def class_text(value: object) -> object:
         case float():
             return repr(value)
         case str():
-            whole = _WHOLE.fullmatch(value)
-            return whole[1] if whole else _WORDS.get(value.lower(), value)
+            return class_of(value)
         case _:
             return value
 

@@ -24,11 +24,10 @@ from davylamp.core.model import TERMINAL, Progress, Ruling
 from davylamp.core.plan import SliceMeasure
 from davylamp.core.shadow_evidence import shadowing
 from davylamp.core.slice_evidence import served_as
-from davylamp.core.slices import Attribute
+from davylamp.core.slices import Attribute, class_of
 from davylamp.errors import SpecError
 from davylamp.jsonpath import query
 from davylamp.runtime.catalogue import Name, Object, name_of
-from davylamp.shadow.slicing import class_of
 from davylamp.shadow.task import Capture, Format, Notion, Replay, Rules, SlicedBy, Slicing, Task
 
 #: Returns ``host:port`` for a Service and its port, as ``name:port``.

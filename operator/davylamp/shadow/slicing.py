@@ -5,19 +5,16 @@ Rule 2: a request is read once, whatever it is sliced by.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from davylamp.core.slices import slices_of, value_of
+from davylamp.core.slices import class_of, slices_of, value_of
 from davylamp.jsonpath import query
 from davylamp.shadow.comparison import Comparison, Decision
 from davylamp.shadow.exchange import Headers, header_of
 from davylamp.shadow.task import SlicedBy, Slicing
 
 _NOTHING: Final[Mapping[str, Any]] = {}
-_WHOLE: Final = re.compile(r"(-?\d{1,18})\.0{1,18}", re.ASCII)
-_WORDS: Final = {"true": "1", "false": "0"}
 
 
 def slices_of_request(headers: Headers, body: bytes, slicing: Slicing) -> tuple[str, ...]:
@@ -85,9 +82,3 @@ def _class(decision: Decision, positive: str) -> str:
     if isinstance(decision, bool):
         return positive if decision else ""
     return class_of(decision)
-
-
-def class_of(text: str) -> str:
-    """Return a class as the join of labels writes it: ``True`` and ``1.0`` are the class ``1``."""
-    whole = _WHOLE.fullmatch(text)
-    return whole[1] if whole else _WORDS.get(text.lower(), text)
