@@ -47,6 +47,12 @@ class SliceMeasure(StrEnum):
     DEMOGRAPHIC_PARITY = "demographicParityDifference"
 
 
+#: Measures that look at how a slice differs from everybody else.
+BETWEEN_GROUPS: Final = frozenset({SliceMeasure.EQUALIZED_ODDS, SliceMeasure.DEMOGRAPHIC_PARITY})
+#: Measures of decisions alone, which need no labels.
+WITHOUT_LABELS: Final = frozenset({SliceMeasure.SELECTION_RATE, SliceMeasure.DEMOGRAPHIC_PARITY})
+
+
 class Direction(StrEnum):
     """Which way a share moves when the candidate is worse."""
 

@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from davylamp.core.counting import Cursors, Span, cursors_after, events_of
 from davylamp.core.model import Variant
-from davylamp.core.plan import AbsoluteMargin, Gate, RelativeMargin, Sliced, SliceMeasure
+from davylamp.core.plan import BETWEEN_GROUPS, AbsoluteMargin, Gate, RelativeMargin, Sliced, SliceMeasure
 from davylamp.core.reading import Reading
 from davylamp.core.slices import WHOLE
 from gatestats.paired import PairedDesign
@@ -225,7 +225,7 @@ def signals_of(gate: Gate) -> Iterator[str]:
     """Yield the names of the signals that a gate looks at."""
     sliced = sliced_of(gate)
     labels = {sliced.slice.label: None}
-    if sliced.measure in {SliceMeasure.EQUALIZED_ODDS, SliceMeasure.DEMOGRAPHIC_PARITY}:
+    if sliced.measure in BETWEEN_GROUPS:
         labels[WHOLE] = None
     for label in labels:
         match sliced.measure:

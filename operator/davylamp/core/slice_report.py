@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from davylamp.core.plan import Gate, SliceMeasure
+from davylamp.core.plan import BETWEEN_GROUPS, WITHOUT_LABELS, Gate, SliceMeasure
 from davylamp.core.slice_gates import sliced_of
 from davylamp.core.slices import WHOLE
 from gatestats.process import Process
@@ -20,9 +20,6 @@ _RATES: Final[Mapping[SliceMeasure, str]] = {
     SliceMeasure.SELECTION_RATE: "selection rate",
     SliceMeasure.DEMOGRAPHIC_PARITY: "selection rate",
 }
-#: What needs no labels.
-_DECIDED: Final = frozenset({SliceMeasure.SELECTION_RATE, SliceMeasure.DEMOGRAPHIC_PARITY})
-_GAPS: Final = frozenset({SliceMeasure.EQUALIZED_ODDS, SliceMeasure.DEMOGRAPHIC_PARITY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +67,17 @@ def slice_text(gate: Gate, effect: SliceEffect, stream: str = "") -> str:
     who = "all" if sliced.slice.label == WHOLE else sliced.slice.label
     rate = _rate(sliced.measure, stream)
     if not effect.pairs:
-        return f"{rate} of {who}: no labels yet" if sliced.measure not in _DECIDED else f"{rate} of {who}: no pairs yet"
+        return f"{rate} of {who}: no {'pairs' if sliced.measure in WITHOUT_LABELS else 'labels'} yet"
     difference = effect.difference or 0.0
     verb = "rose" if difference > 0 else "fell"
-    against = ", against everybody else's" if sliced.measure in _GAPS else ""
+    against = ", against everybody else's" if sliced.measure in BETWEEN_GROUPS else ""
     text = f"{rate} of {who} {verb} by {100 * abs(difference):.1f} points{against}"
     return f"{text}{_limits(effect, difference)}, {effect.pairs:,} pairs"
 
 
 def slice_words(measure: SliceMeasure) -> str:
     """Return what people call a measure."""
-    gap = " against everybody else's" if measure in _GAPS else ""
+    gap = " against everybody else's" if measure in BETWEEN_GROUPS else ""
     return f"{_RATES.get(measure, 'true positive and true negative rate')}{gap}"
 
 

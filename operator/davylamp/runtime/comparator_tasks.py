@@ -21,7 +21,7 @@ from davylamp.api.v1alpha1.slice_plan import POSITIVE, attributes_of
 from davylamp.api.v1alpha1.slices import SliceAttribute, Slices
 from davylamp.api.v1alpha1.stored import read_status
 from davylamp.core.model import TERMINAL, Progress, Ruling
-from davylamp.core.plan import SliceMeasure
+from davylamp.core.plan import WITHOUT_LABELS
 from davylamp.core.shadow_evidence import shadowing
 from davylamp.core.slice_evidence import served_as
 from davylamp.core.slices import Attribute, class_of
@@ -35,7 +35,6 @@ Resolve = Callable[[str], str]
 Policies = Mapping[PolicyKind, Mapping[Name, Object]]
 _DEFAULT_NOISE: Final = 0.05
 _DEFAULT_SLOWDOWN: Final = 0.1
-_LABELLESS: Final = frozenset({SliceMeasure.SELECTION_RATE, SliceMeasure.DEMOGRAPHIC_PARITY})
 
 
 class Refusal(StrEnum):
@@ -169,7 +168,7 @@ def slicing_of(slices: Slices, progress: Progress, key: str) -> Slicing:
         cohort=str(progress.step),
         positive=class_of(slices.positive or POSITIVE),
         diverted=progress.diverted,
-        awaits_labels=not gates <= _LABELLESS,
+        awaits_labels=not gates <= WITHOUT_LABELS,
         labelled_by_decision=bool(slices.labelled_by_decision),
     )
 

@@ -18,7 +18,16 @@ from davylamp.api.v1alpha1.slices import (
 )
 from davylamp.api.v1alpha1.slices import When as Joined
 from davylamp.core.moves import Diversion
-from davylamp.core.plan import AbsoluteMargin, Direction, Gate, RelativeMargin, Sliced, SliceMeasure, SliceRules
+from davylamp.core.plan import (
+    BETWEEN_GROUPS,
+    AbsoluteMargin,
+    Direction,
+    Gate,
+    RelativeMargin,
+    Sliced,
+    SliceMeasure,
+    SliceRules,
+)
 from davylamp.core.plan import SignalKind as Kind
 from davylamp.core.slices import WHOLE, Attribute, Slice, bins_of, declared
 from davylamp.errors import SpecError
@@ -27,7 +36,6 @@ from davylamp.jsonpath import query
 POSITIVE: Final = "1"
 _MIN_SUPPORT: Final = 50
 _MIN_LABELS: Final = 1000
-_GAPS: Final = frozenset({SliceMeasure.EQUALIZED_ODDS, SliceMeasure.DEMOGRAPHIC_PARITY})
 _EVERYBODY: Final = Slice(WHOLE, ())
 
 
@@ -98,7 +106,7 @@ def slice_gates(slices: Slices, key: str) -> Iterator[Gate]:
     gates = [
         _gate(gate, each)
         for gate in slices.gates or ()
-        for each in (found if gate.metric in _GAPS else (_EVERYBODY, *found))
+        for each in (found if gate.metric in BETWEEN_GROUPS else (_EVERYBODY, *found))
     ]
     if groups > MAX_SLICES or len(gates) > MAX_SLICE_GATES:
         raise SpecError(

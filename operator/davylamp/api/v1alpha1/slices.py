@@ -12,7 +12,7 @@ from davylamp.api.v1alpha1.quantities import PercentBetween
 from davylamp.api.v1alpha1.rules import ATOMIC_LIST, ATOMIC_MAP, Rule, keyed_by, validations
 from davylamp.api.v1alpha1.shadow import JSONPath
 from davylamp.api.v1alpha1.strict import Strict
-from davylamp.core.plan import SliceMeasure
+from davylamp.core.plan import BETWEEN_GROUPS, SliceMeasure
 
 MAX_ATTRIBUTES: Final = 4
 MAX_VALUES: Final = 16
@@ -132,7 +132,7 @@ class Drop(Strict):
     )
 
 
-_DROPS: Final = frozenset(SliceMeasure) - {SliceMeasure.EQUALIZED_ODDS, SliceMeasure.DEMOGRAPHIC_PARITY}
+_DROPS: Final = frozenset(SliceMeasure) - BETWEEN_GROUPS
 _DROP_OR_WIDENING = Rule(
     f"self.metric in {sorted(measure.value for measure in _DROPS)} "
     "? has(self.maxDrop) && !has(self.maxWidening) && (has(self.maxDrop.absolute) || has(self.maxDrop.relative)) "
